@@ -107,7 +107,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
   removeSharedTrials(installation, user).catch((error: unknown) =>
     log.error('trials.not_removed', { reason: String(error) }),
   )
-  // what runs again makes its own anew: these are named before it begins
+  // what runs again makes its own again: these are named before it begins
   for (const { layout, user: owner, instanceId } of instances.list())
     removeRestorePlaces(
       layout.directory,

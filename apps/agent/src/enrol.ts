@@ -28,7 +28,7 @@ const LOOK_MS = 500
 
 /**
  * The only call an agent ever makes: it makes its key, sends the console a certificate request that the token signed, and
- * keeps the certificate it gets, unless that comes from another authority than the one it was told. Safe to run again:
+ * keeps the certificate it gets, unless that comes from another authority than the one it was given. Safe to run again:
  * the request stays the same until it is answered, since a token is good for one.
  */
 export async function enrol(enrolment: Enrolment): Promise<Enrolled> {

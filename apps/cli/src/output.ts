@@ -6,7 +6,7 @@ const escaped = (c: string) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`
 /** Text of strangers (names, words of an engine) in a cell or within a line: it moves no cursor and begins no line of its own. */
 export const visible = (text: string): string => text.replace(/\p{C}/gu, escaped)
 
-/** Lines in which nothing steers a terminal, whoever has written them. */
+/** Lines in which nothing steers a terminal, no matter who has written them. */
 const steady = (lines: string): string => lines.replace(/[^\P{C}\n\t]/gu, escaped)
 
 /** The same value; JSON itself lets DEL and the control characters after it stand, and terminals follow some of these. */

@@ -17,7 +17,7 @@ export type HostAgent = {
 /** What the controller shows agents, and by what it knows them. `identity` is asked before every use: it is renewed in place. */
 export type Credentials = { authority: string; identity: () => string }
 
-/** The agents of all hosts that the controller was told of, with the certificate that may start tasks. */
+/** The agents of all hosts that the controller was informed of, with the certificate that may start tasks. */
 export class Agents {
   readonly #pool: AgentPool<HostAgent>
   #addresses = new Map<string, AgentAddress>()

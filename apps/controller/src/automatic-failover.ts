@@ -119,7 +119,7 @@ const nothingDone = { open: null, sinceLastMs: null, tries: { start: 0, failover
 const nothingKnown: AutomaticHistory = nothingDone
 const kindOf = ({ automaticWord }: ClusterObserved) => automaticWord?.kind ?? 'nothing'
 
-/** The time in which the primary could come back by itself is over. */
+/** The time in which the primary could come back without a failover is over. */
 const isDue = (decision: AutomaticDecision) => decision.do === 'wait' && decision.due === true
 
 async function carryOut(

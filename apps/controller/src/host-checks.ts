@@ -30,7 +30,7 @@ export function askForHostChecks(
   )
 }
 
-/** Carries out the checks of machines that are asked for: a task on the host, and what it told into the row. */
+/** Carries out the checks of machines that are asked for: a task on the host, and what it reported into the row. */
 export function carryOutHostChecks(parts: Parts, signal: AbortSignal): Promise<void> {
   const { db, log, database, wake } = parts
   return carryOutWhatIsTaken(
@@ -61,7 +61,7 @@ async function carryOut(
   )
 }
 
-/** An agent is a peer like any other: what it tells is kept only as far as it is what a check tells. */
+/** An agent is a peer like any other: what it reports is kept only as far as it is what a check reports. */
 function endOf(result: unknown): { check: HostCheck } | { fault: Fault } {
   const check = HostCheck.safeParse(result)
   return check.success && isPlainText(check.data)

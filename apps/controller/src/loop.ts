@@ -77,7 +77,7 @@ export type LoopOptions = {
 }
 
 /**
- * Runs `pass` until the signal is aborted. A pass that throws is told in the log and tried again, at most 5 s later: a
+ * Runs `pass` until the signal is aborted. A pass that throws is logged and tried again, at most 5 s later: a
  * loop never ends by an error, and never spins on one.
  */
 export async function runLoop(options: LoopOptions, pass: () => Promise<void>): Promise<void> {

@@ -41,7 +41,7 @@ const aboutOf = (record: RestoredRecord) => [record.clusterId ?? 'all'] as const
 const keyOf = (record: RestoredRecord) => incidentKey('control-database-restored', ...aboutOf(record))
 
 /**
- * Tells people of what is older than the fleet, and carries out what they decide. One controller at a time does.
+ * Informs people of what is older than the fleet, and carries out what they decide. One controller at a time does.
  */
 export async function settleRestoredRecords(
   parts: Pick<ControllerParts, 'db' | 'log' | 'database' | 'owner'>,
@@ -73,7 +73,7 @@ export async function settleRestoredRecords(
       log.warn('control_database.accepted', { clusterId: record.clusterId, outcome })
     }
     if (!all) return
-    // clusters that are told of with all the rest need no incidents of their own
+    // clusters that are reported with all the rest need no incidents of their own
     const own = records.filter((r) => r !== all).map(keyOf)
     await underLease((tx) => closeIncidents(tx, own, 'It is part of the incident of the control database.'))
   })

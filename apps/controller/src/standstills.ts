@@ -11,7 +11,7 @@ const clocks = (): Moment => ({ monotonic: performance.now(), wall: Date.now() }
 
 /**
  * Knows since when this process has been at work without standing still. Who stood still heard from nobody: silence counts
- * anew from there, and what is stored of hosts may be as old as the standstill. The monotonic clock shows a stopped
+ * again from there, and what is stored of hosts may be as old as the standstill. The monotonic clock shows a stopped
  * process; that of the wall shows a machine that slept, too. A wall clock that was set forward counts as a standstill, which
  * costs a second look and nothing else.
  */

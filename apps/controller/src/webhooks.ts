@@ -27,7 +27,7 @@ export function retryAfterMs(attempts: number): number | null {
 /** A message this old is given up with its next failed attempt, so that a receiver long gone does not gather a queue. */
 const TOO_OLD_MS = 24 * 3_600_000
 
-/** Tells webhooks of incidents, in their order, until each message is taken or given up; by one controller at a time. */
+/** Notifies webhooks of incidents, in their order, until each message is taken or given up; by one controller at a time. */
 export async function deliverWebhooks(
   parts: Pick<ControllerParts, 'db' | 'log' | 'database' | 'owner'> & {
     authSecret: string
@@ -65,7 +65,7 @@ async function attempt(
   const { deliveryId, webhookId, event } = delivery
   const attempts = delivery.attempts + 1
   const error = await send(delivery, { secret: webhookSecret(authSecret, webhookId), rule, signal })
-  // what was cut off by the end of this controller is sent again by the next: the id tells the receiver
+  // what was cut off by the end of this controller is sent again by the next: the receiver knows it by its id
   if (error !== null && signal.aborted) return
   const tooOld = Date.now() - delivery.createdAt.getTime() > TOO_OLD_MS
   const retryMs = error === null || tooOld ? null : retryAfterMs(attempts)

@@ -38,7 +38,7 @@ export class AgentPool<Opened> {
     return entry.opened
   }
 
-  /** Hosts whose agents are spoken to: those of which review() has to be told. */
+  /** Hosts whose agents are spoken to: those that review() has to know. */
   hosts(): string[] {
     return [...this.#entries.keys()]
   }

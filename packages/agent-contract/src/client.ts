@@ -28,7 +28,7 @@ export type AgentEndpoint = {
   timeoutMs?: number
 }
 
-/** What tells an agent's certificate from every other: signed by the authority, of the right host, not revoked. */
+/** What distinguishes an agent's certificate from every other: signed by the authority, of the right host, not revoked. */
 export function agentTls(endpoint: Pick<AgentEndpoint, 'authority' | 'identity' | 'hostId' | 'isRevoked'>) {
   return {
     ca: endpoint.authority,
@@ -130,7 +130,7 @@ const foreign = [
 
 /**
  * The fault behind an error of the client: the agent's own, what is wrong with its certificate, or `agent.unreachable`.
- * Only the last one passes by itself.
+ * Only the last one passes without anybody's help.
  */
 export function agentFault(error: unknown): Fault {
   let cause: unknown = error

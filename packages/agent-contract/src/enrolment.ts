@@ -34,7 +34,7 @@ export const EnrolmentAnswer = z.discriminatedUnion('state', [
     installationId: z.uuid(),
     hostId: HostId,
     hostName: z.string(),
-    /** PEM of the agent's certificate and of the authority; the agent checks the latter by the fingerprint it was told. */
+    /** PEM of the agent's certificate and of the authority; the agent checks the latter by the fingerprint it was given. */
     certificate: z.string(),
     authority: z.string(),
   }),

@@ -212,7 +212,7 @@ export function createAgentRouter(h: AgentHandlers) {
         .input(s.FlashbackTablesInput)
         .output(s.FlashbackTables)
         .query(({ input, signal }) => h.listFlashbackTables(input, signal)),
-      /** What happened to its tables, as the WAL of the window tells it. Since contract 1.16. */
+      /** What happened to its tables, as the WAL of the window has it. Since contract 1.16. */
       activity: read
         .input(s.FlashbackActivityInput)
         .output(s.FlashbackActivity)

@@ -234,7 +234,7 @@ export const SettingListInput = z.object({
 export const SettingList = z.object({ settings: z.array(Setting), observedAt: z.number() })
 
 export const CommitModeListInput = z.object({ instanceId: InstanceId })
-/** What synchronous_commit is set to for databases and roles, as the instance's catalog tells it. */
+/** What synchronous_commit is set to for databases and roles, as the instance's catalog has it. */
 export const CommitModeList = z.object({ commitModes: z.array(CommitModeScope), observedAt: z.number() })
 
 /** No instance that is used has more; what is left out is said. */
@@ -294,7 +294,7 @@ export const FlashbackActivityInput = z.object({
   table: TableOid.nullable(),
 })
 /**
- * Large changes, truncations, drops and the like, as the WAL of the window tells them. Each call reads on for some seconds from
+ * Large changes, truncations, drops and the like, as the WAL of the window has them. Each call reads on for some seconds from
  * where the last one ended; while it is not `complete` there is more.
  */
 export const FlashbackActivity = z.object({
@@ -334,7 +334,7 @@ export const FlashbackDownloadInput = z.object({
   end: z.boolean().default(false),
 })
 /**
- * A result as CSV, piece by piece, so that whoever reads slowly lets the engine wait: no more than one piece is held. An
+ * A result as CSV, piece by piece, so that a slow reader lets the engine wait: no more than one piece is held. An
  * answer of no text says that the engine has not come to it yet.
  */
 export const FlashbackDownload = z.object({

@@ -89,7 +89,7 @@ const AsPrimary = PrimaryTold.optional()
 /** What each change would do, or why it is refused, said by the binary. Nothing was changed. */
 export const TriedSettings = z.object({
   results: z.array(
-    // agents of an early version do not tell the numbers
+    // agents of an early version do not report the numbers
     CheckedSetting.partial({ oldNumber: true, newNumber: true }),
   ),
 })
@@ -109,7 +109,7 @@ const ofResult = {
 
 const uint32 = z.number().int().min(0).max(0xffff_ffff)
 
-/** Bytes in base64, and the CRC-32 of the bytes: whoever receives them checks it. */
+/** Bytes in base64, and the CRC-32 of the bytes: the one who receives them checks it. */
 const Piece = { data: z.string().max(Math.ceil(PIECE_WAL_BYTES / 3) * 4), crc32: uint32 }
 
 /** A stretch of a segment of WAL, by numbers: the name of the file follows from them. */
@@ -229,10 +229,10 @@ export const tasks = {
         readyMs: z.number(),
         /** False where no setting waited for it and it was left running. */
         restarted: z.boolean().optional(),
-        /** The engine did not start with what was changed since its last start; it was put back and it runs with that. */
+        /** The engine did not start with what was changed since its last start; it was rolled back and it runs with that. */
         rolledBack: z
           .object({
-            /** `line 3 of floe.conf: …`, where it could be told. */
+            /** `line 3 of floe.conf: …`, where that is known. */
             line: z.string().nullable(),
             /** What the engine said. */
             reason: z.string(),
@@ -307,7 +307,7 @@ export const tasks = {
         postmasterPid: z.number().int().nullable(),
         port: z.number().int(),
         directory: z.string(),
-        /** What the registration held and nothing tells any more: what it is, and what to do about it. */
+        /** What the registration held and nothing reports any more: what it is, and what to do about it. */
         lost: z.array(z.object({ what: z.string(), hint: z.string() })),
       }),
   ),
@@ -481,7 +481,7 @@ export const tasks = {
   ),
   /**
    * Of a stopped member that is to be rewound or rebuilt: the WAL that only it has is copied aside, synced and counted.
-   * Fails where that cannot be done, and nothing is taken back then. With `discard` it is counted only. Since contract
+   * Fails where that cannot be done, and nothing is discarded then. With `discard` it is counted only. Since contract
    * 1.13.
    */
   'keep-aside': task(
@@ -575,7 +575,7 @@ export const tasks = {
     () => ({
       instanceId: InstanceId,
       upstream: Upstream,
-      /** The primary of its cluster, for the agent to keep where it is the newest it was told of. Since contract 1.11. */
+      /** The primary of its cluster, for the agent to keep where it is the newest it was informed of. Since contract 1.11. */
       primary: PrimaryTold.optional(),
     }),
     () => z.object({ postmasterPid: z.number().int(), streamingMs: z.number() }),
@@ -610,7 +610,7 @@ export const tasks = {
   /**
    * A standby becomes a primary. Refused when it has not replayed past `beyondLsn`, or has less than `atLeastLsn`.
    * `standbyNames` is its synchronous_standby_names from its first commit on. A failure with `promote.not_begun` (since
-   * contract 1.11) says that this task has not told the engine to promote itself, and will not.
+   * contract 1.11) says that this task has not ordered the engine to promote itself, and will not.
    */
   'promote-instance': task(
     () => ({

@@ -13,7 +13,7 @@ export type DatabaseOptions = {
   applicationName?: string
   /** Most connections at once, default 10. */
   max?: number
-  /** Told of errors of idle connections; they are replaced, so nothing needs to be done. */
+  /** Called at errors of idle connections; they are replaced, so nothing needs to be done. */
   onIdleError?: (error: Error) => void
 }
 

@@ -12,7 +12,7 @@ export function listPids(): number[] {
   return pids
 }
 
-/** Current directory of a process, or null when it cannot be told. */
+/** Current directory of a process, or null when it is not known. */
 export function processDirectory(pid: number): string | null {
   try {
     return readlinkSync(`/proc/${pid}/cwd`)
@@ -33,7 +33,7 @@ export function directoryNumber(path: string): string | null {
   }
 }
 
-/** The number of the directory that a process works in; null when it cannot be told. */
+/** The number of the directory that a process works in; null when it is not known. */
 export const workingDirectoryNumber = (pid: number): string | null => directoryNumber(`/proc/${pid}/cwd`)
 
 /** True when a process works in this very directory, by whatever path either is named (a data directory may lie behind a link). */
@@ -42,7 +42,7 @@ export function worksIn(pid: number, directory: string): boolean {
   return its !== null && its === directoryNumber(directory)
 }
 
-/** The file that a process executes, also where that was removed; null when it cannot be told. */
+/** The file that a process executes, also where that was removed; null when it is not known. */
 export function programFileOf(pid: number): string | null {
   try {
     return readlinkSync(`/proc/${pid}/exe`).replace(/ \(deleted\)$/, '')
@@ -51,7 +51,7 @@ export function programFileOf(pid: number): string | null {
   }
 }
 
-/** Base name of the file that a process executes, or null when it cannot be told. */
+/** Base name of the file that a process executes, or null when it is not known. */
 export function programOf(pid: number): string | null {
   const file = programFileOf(pid)
   return file === null ? null : basename(file)

@@ -1,7 +1,7 @@
 import { readKernelFile } from './kernel-file'
 import { waitFor } from './wait'
 
-/** One process as /proc/PID/stat tells it. Times are in clock ticks (100 a second on Linux). */
+/** One process as /proc/PID/stat reports it. Times are in clock ticks (100 a second on Linux). */
 export type ProcessStat = {
   pid: number
   state: string
@@ -48,7 +48,7 @@ export function isRunning(p: ProcessStat | null): p is ProcessStat {
 
 /**
  * The running process of a pid that somebody names as a child of that parent; null where it is none. A pid may be another
- * process by now, and whoever names it may name any.
+ * process by now, and anyone who names it may name any.
  */
 export function readChild(pid: unknown, parent: number | null | undefined): ProcessStat | null {
   const stat = typeof pid === 'number' ? readProcess(pid) : null
@@ -56,7 +56,7 @@ export function readChild(pid: unknown, parent: number | null | undefined): Proc
 }
 
 /**
- * What tells one process from another that later got the same pid: the moment it started, in clock ticks since this
+ * What distinguishes one process from another that later got the same pid: the moment it started, in clock ticks since this
  * boot, and the boot.
  */
 export type ProcessIdentity = { pid: number; startTicks: number; bootId: string }

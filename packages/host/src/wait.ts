@@ -1,6 +1,6 @@
 export type Answer<T> = T | null | undefined | false
 
-/** The pause between two looks, or what tells the next one. */
+/** The pause between two looks, or what announces the next one. */
 type EveryMs = number | (() => number)
 
 /** Waits until `look` answers something; null after the bound. `everyMs` between looks. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /**
- * One checkpoint or restartpoint as the server's own log tells it. Times are in milliseconds, distances in bytes.
+ * One checkpoint or restartpoint as the server's own log has it. Times are in milliseconds, distances in bytes.
  * `reasons` are PostgreSQL's flag words of the start line: immediate, force, time, wal, shutdown, end-of-recovery, wait, flush-all.
  */
 export const CheckpointRecord = z.object({

@@ -27,7 +27,7 @@ export function formatAge(ms: number): string {
   return ms < 1_000 ? '< 1 s' : ms < 10_000 ? `${Math.round(ms / 1_000)} s` : formatDuration(ms)
 }
 
-/** How long ago something was, counting by itself; the exact time (local and UTC) is its tooltip. `null` is unknown. */
+/** How long ago something was, counting on its own; the exact time (local and UTC) is its tooltip. `null` is unknown. */
 export function Age({ at, prefix, className }: { at: number | null; prefix?: string; className?: string }) {
   const now = useNow()
   if (at === null) return <span className={className}>unknown</span>

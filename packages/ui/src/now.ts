@@ -28,7 +28,7 @@ function subscribe(listener: () => void) {
 
 /**
  * The time in milliseconds, once a second, by the console's clock; one timer for the whole page. Null while the page is
- * rendered on the server, where no age can be told.
+ * rendered on the server, where no age is known.
  */
 export function useNow(): number | null {
   const value = useSyncExternalStore(
@@ -40,7 +40,7 @@ export function useNow(): number | null {
 }
 
 /**
- * Tells how far the browser's clock is from the console's, so that a laptop with a wrong clock does not show fresh
+ * Says how far the browser's clock is from the console's, so that a laptop with a wrong clock does not show fresh
  * values as old. `consoleNow` is the console's time as just received.
  */
 export function noteConsoleTime(consoleNow: number) {

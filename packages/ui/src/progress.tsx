@@ -45,7 +45,7 @@ export function Progress({
     <div className={classNames('flex items-center gap-2', className)}>
       {bar}
       {whole === null ? null : (
-        // the bar tells it to a screen reader
+        // the bar reports it to a screen reader
         <span aria-hidden className="w-9 shrink-0 text-right text-xs text-ink-muted tabular-nums">
           {whole} %
         </span>

@@ -26,7 +26,7 @@ function useOverflow(): [RefObject<HTMLElement | null>, Overflow] {
 }
 
 /**
- * A dense table. Where it is wider than its place it scrolls sideways by itself (also by keyboard) instead of widening the
+ * A dense table. Where it is wider than its place it scrolls sideways on its own (also by keyboard) instead of widening the
  * page, says so with a bar of its own below, and keeps its first column and its actions (`actions` of cells) in view.
  */
 export function Table({

@@ -24,7 +24,7 @@ export function useToast() {
   return useContext(ToastContext)
 }
 
-/** Once around the application. A toast never holds the only copy of something: it goes away by itself. */
+/** Once around the application. A toast never holds the only copy of something: it goes away on its own. */
 export function ToastProvider({ children }: { children: ReactNode }) {
   const [shown, setShown] = useState<Shown[]>([])
   const show = useCallback((message: ToastMessage) => {

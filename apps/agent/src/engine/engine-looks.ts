@@ -18,7 +18,7 @@ type OrNothing<T> = { [What in keyof T]: T[What] | null }
 
 const asText = (answer: unknown) => JSON.stringify(answer)
 
-/** Asks an engine, over the sampler's connection, for what a report tells of it; each thing at a pace of its own. */
+/** Asks an engine, over the sampler's connection, for what a report says of it; each thing at a pace of its own. */
 export class EngineLooks {
   /** Of its dispatchers, and their relays. */
   readonly heartbeats = new Heartbeats()

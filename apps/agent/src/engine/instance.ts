@@ -61,7 +61,7 @@ const WITHOUT_POSTMASTER = 'its postmaster has ended, processes of it still work
 /** Processes of an instance that rests are looked for this often; of one that has just lost its postmaster at every look. */
 const RESTING_MS = 5_000
 
-/** What is wrong with its processes is told when it has lasted this long: an engine that ends removes its postmaster.pid first. */
+/** What is wrong with its processes is reported when it has lasted this long: an engine that ends removes its postmaster.pid first. */
 const ASTRAY_MS = 2_000
 
 /** What a standby said of its upstream counts for this long. */
@@ -79,7 +79,7 @@ export type InstanceSurroundings = {
   processes: ProcessesOfUsers
   log: Log
   problems: Problems
-  /** Called when something of it changed that a report tells. */
+  /** Called when something of it changed that a report contains. */
   onChange: () => void
 }
 
@@ -336,7 +336,7 @@ export class Instance {
   }
 
   /**
-   * Runs its engine, with further settings, until it ends by itself: for a start that is none. No client reaches it by the
+   * Runs its engine, with further settings, until it ends without a stop: for a start that is none. No client reaches it by the
    * network, and what it says is the answer.
    */
   async runToEnd(
@@ -513,7 +513,7 @@ export class Instance {
     if (this.#progress !== before) this.#around.onChange()
   }
 
-  /** A report tells it when it has lasted, and what it is now. */
+  /** A report contains it when it has lasted, and what it is now. */
   #tellFault(): void {
     const said = JSON.stringify(this.processFault)
     if (said === this.#faultSaid) return
@@ -523,7 +523,7 @@ export class Instance {
     this.#around.onChange()
   }
 
-  /** Asks its engine for what the report tells of it, where that is due. */
+  /** Asks its engine for what the report says of it, where that is due. */
   lookAtEngine(): Promise<void> {
     return this.#engine.look()
   }
@@ -554,7 +554,7 @@ export class Instance {
     return this.#state === 'running' && same && healthAgeMs < BROKEN_MS
   }
 
-  /** As the report tells it. */
+  /** As the report has it. */
   async observed(): Promise<InstanceObserved> {
     const r = this.registered
     const { installation } = this.#around

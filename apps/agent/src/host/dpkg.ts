@@ -3,7 +3,7 @@ import { fault, type HostPackage, type HostPackages } from '@floe/domain'
 import { type CommandResult, runCommand } from './run-command'
 
 const ASK_MS = 60_000
-/** Of what dpkg said, so much is told. */
+/** Of what dpkg said, so much is reported. */
 const WORDS_MAX = 1_500
 
 const ask = (program: string, ...args: string[]): Promise<CommandResult> =>
@@ -133,7 +133,7 @@ export function wordsOfDpkg(log: string): string | null {
   }
 }
 
-/** What dpkg left, where that is not what was asked for: each package in words, and the command that mends it. */
+/** What dpkg left, where that is not what was asked for: each package in words, and the command that fixes it. */
 export function whatIsLeft(asked: readonly HostPackage[], here: HostPackages, words: string) {
   const seen = (name: string) => here.installed.find((p) => p.name === name)
   const half = asked.filter(({ name }) => !['installed', undefined].includes(seen(name)?.status))

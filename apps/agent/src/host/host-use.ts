@@ -71,7 +71,7 @@ export function parseCounters(
   return { at, cpus, busy: total - idle, total, ioWaitSeconds: secondsWaited(pressure), disks }
 }
 
-/** Counters that went back are of another machine, or began anew: nothing is known then. */
+/** Counters that went back are of another machine, or began again: nothing is known then. */
 export function usedBetween(before: Counters, after: Counters): HostUse | null {
   const ms = after.at - before.at
   const total = after.total - before.total

@@ -32,7 +32,7 @@ export function distribution(): string {
 export async function readPackages(): Promise<HostPackages> {
   const bound = { timeoutMs: DPKG_MS }
   const architecture = (await runCommand('dpkg', ['--print-architecture'], bound)).stdout.trim()
-  // it fails where it knows nothing of one of the names, and tells of the others
+  // it fails where it knows nothing of one of the names, and reports the others
   const { stdout } = await runCommand(
     'dpkg-query',
     [

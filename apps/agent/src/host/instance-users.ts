@@ -58,7 +58,7 @@ export class InstanceUsers {
 
   /**
    * Finds out which uid is next where that is not written down, so that no claim has to wait for the search. Throws
-   * `host.no_user` when it cannot be told.
+   * `host.no_user` when it is not known.
    */
   prepare(): Promise<void> {
     return this.#inTurn(async () => {

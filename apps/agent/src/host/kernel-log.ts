@@ -58,7 +58,7 @@ const groupKill =
 export type GroupKill = { uptimeMs: number; pid: number; name: string; ownLimit: boolean }
 
 /**
- * The last process of a group, or of one below, that the kernel killed for want of memory; null where its log tells of none.
+ * The last process of a group, or of one below, that the kernel killed for want of memory; null where its log contains none.
  * `name` is a part of the group's path that no other group has.
  */
 export function lastKillIn(records: readonly string[], name: string): GroupKill | null {

@@ -51,7 +51,7 @@ export function runCommand(
       try {
         if (child.pid) process.kill(-child.pid, 'SIGKILL')
       } catch {
-        // it ended by itself in the meantime
+        // it ended on its own in the meantime
       }
     }
     const timer = options.timeoutMs ? setTimeout(end, options.timeoutMs) : undefined

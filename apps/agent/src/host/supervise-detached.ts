@@ -6,7 +6,7 @@ import type { EngineProcess, Supervision } from './supervision'
 
 /**
  * The postmaster must be the last process that the kernel kills for want of memory, its backends may be the first:
- * PostgreSQL resets the value in them when told to by these two variables.
+ * PostgreSQL resets the value in them when these two variables order it.
  */
 const POSTMASTER_OOM_SCORE = '-900'
 const oomEnvironment = { PG_OOM_ADJUST_FILE: '/proc/self/oom_score_adj', PG_OOM_ADJUST_VALUE: '0' }
@@ -48,7 +48,7 @@ export class Detached implements Supervision {
 
 /**
  * The command that enters cgroups and becomes another one: what a process uses from its first moment on is counted there. A
- * group that cannot be entered keeps no engine from starting; whoever looks after it next puts it there.
+ * group that cannot be entered keeps no engine from starting; the one that looks after it next puts it there.
  */
 function entering(entrances: readonly string[], command: [string, ...string[]]): [string, ...string[]] {
   if (entrances.length === 0) return command

@@ -24,7 +24,7 @@ import { runCommand } from './run-command'
  * programs as that user and can swap any name in there at any moment.
  *
  * - What changes such a tree is done by `floe-tree` with the file access of its owner, so a link planted there leads
- *   nowhere that the owner could not go by itself.
+ *   nowhere that the owner itself could not go.
  * - What is read is opened without following links, is a regular file, and is bounded in size.
  * - Directories *around* such trees are root's own: a name in them cannot be swapped, and root works there directly.
  *

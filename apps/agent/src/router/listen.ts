@@ -21,7 +21,7 @@ export type Outlets = {
   handlers: AgentHandlers
   /** OpenMetrics text. */
   metrics: () => Promise<string>
-  /** `problems`: codes of what is wrong with the agent itself; told to callers with a certificate. */
+  /** `problems`: codes of what is wrong with the agent itself; reported to callers with a certificate. */
   health: () => { ok: boolean; instances: number; startedAt: number; problems: string[] }
 }
 
@@ -120,7 +120,7 @@ function refuse(response: ServerResponse, status: number, said: object): void {
 
 /**
  * Serves the contract and /metrics at the host's address to callers with a certificate of the installation, and /healthz,
- * which tells all others no more than that it serves. Node's own server, without a framework: every library here is memory
+ * which reports to all others no more than that it serves. Node's own server, without a framework: every library here is memory
  * that the instances of the host lack.
  */
 export async function listen(
@@ -201,7 +201,7 @@ export async function listen(
   return async () => {
     const closed = once(server, 'close')
     server.close()
-    // a stream never ends by itself
+    // a stream never ends on its own
     endAll()
     await closed
   }

@@ -5,7 +5,7 @@ import type { Instance } from '../engine/instance'
 
 /**
  * The agent's numbered account of host and instances. The number grows with every change worth telling, so that a
- * reader can wait for news; it starts from zero with every start of the agent, which `bootId` tells.
+ * reader can wait for news; it starts from zero with every start of the agent, which `bootId` shows.
  */
 export class Reports {
   readonly bootId = randomUUID()

@@ -7,7 +7,7 @@ import { readSharedServer } from '../engine/shared-server/shared-server'
 /** A question has 3 s in all. */
 const STATEMENT_MS = 2_500
 
-/** Whoever owns the instance can replace the views, or remove them. */
+/** The owner of the instance can replace the views, or remove them. */
 function notTold(error: unknown): never {
   if (sqlState(error) === null) throw error
   throw fault('shared_server.not_told', 'the instance did not report which sessions share its backends', {

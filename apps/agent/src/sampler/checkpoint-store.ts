@@ -33,7 +33,7 @@ export class CheckpointStore {
   /** Of the tail, how many lines are not in the file: they did not fit. */
   #unwritten = 0
 
-  /** `onStored` is told the error when a checkpoint could not be written, and null when all are. */
+  /** `onStored` is called with the error when a checkpoint could not be written, and with null when all are. */
   constructor(path: string, onStored: (error: unknown) => void = () => {}) {
     this.#path = path
     this.#onStored = onStored

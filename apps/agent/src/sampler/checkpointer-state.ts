@@ -4,7 +4,7 @@ import { readChild } from '@floe/host/process'
 /** How long it sleeps in one place of the kernel before that is said to hang. */
 const HUNG_MS = 2_000
 
-/** What the kernel told of a process at one moment. */
+/** What the kernel reported of a process at one moment. */
 export type SleepSeen = {
   /** Monotonic, ms. */
   at: number
@@ -13,18 +13,18 @@ export type SleepSeen = {
   state: string
   /** How often it was given a processor so far; null where that is not known. */
   switches: number | null
-  /** The function of the kernel that it waits in; null where that is not told. */
+  /** The function of the kernel that it waits in; null where that is not reported. */
   place: string | null
 }
 
 /**
- * Tells a process that hangs in the kernel from one that waits for slow storage, as the kernel's own detector of hung tasks
+ * Distinguishes a process that hangs in the kernel from one that waits for slow storage, as the kernel's own detector of hung tasks
  * does: it sleeps without being interruptible and has not been woken up once. Who waits for slow storage is, with each page.
  */
 export class HungSleep {
   #since: SleepSeen | null = null
 
-  /** The next look; answers where it hangs (empty: not told), or null where it does not. */
+  /** The next look; answers where it hangs (empty: not reported), or null where it does not. */
   see(now: SleepSeen | null): string | null {
     const since = this.#since
     const asleep = now?.state === 'D' && now.switches !== null ? now : null
@@ -58,7 +58,7 @@ export function switchesIn(status: string | null): number | null {
   return own === undefined || forced === undefined ? null : Number(own) + Number(forced)
 }
 
-/** /proc/PID/wchan; 0 is said by a kernel that does not tell, and of a process that runs. */
+/** /proc/PID/wchan; 0 is said by a kernel that does not report it, and of a process that runs. */
 export const placeIn = (wchan: string | null): string | null =>
   wchan === null || wchan === '0' || wchan === '' ? null : wchan.trim().slice(0, 64)
 

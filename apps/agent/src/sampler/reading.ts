@@ -72,7 +72,7 @@ export function readingFromRow(
 }
 
 /**
- * Two clocks tell how long it was between two readings. The engine's stands in the same row as the counters and is the
+ * Two clocks show how long it was between two readings. The engine's stands in the same row as the counters and is the
  * exact one, unless somebody set it in between: then the monotonic one is right.
  */
 export function intervalMs(before: Reading, after: Reading): number {
@@ -126,7 +126,7 @@ export function valuesBetween(
   return { intervalMs: interval, values }
 }
 
-/** Tells what the numbers of a stored reading are: an agent of another version may have other counters, or another order. */
+/** Says what the numbers of a stored reading are: an agent of another version may have other counters, or another order. */
 const layout = crc32([...readingFields, ...counterResets, ...counterNames].join())
 
 /** A reading as numbers in a fixed order, for the ring's trailer. */

@@ -40,7 +40,7 @@ export class SampleRing {
   #trailer: Float64Array | null = null
   #triedAt = 0
 
-  /** `onStored` is told the error when samples can no longer be written, and null when they can again. */
+  /** `onStored` is called with the error when samples can no longer be written, and with null when they can again. */
   constructor(directory: string, keepMinutes = RING_MINUTES, onStored: (error: unknown) => void = () => {}) {
     this.#directory = directory
     this.#keepMs = keepMinutes * 60_000

@@ -5,7 +5,7 @@ type Row = Record<string, unknown>
 const numberOf = (row: Row, name: string) => (typeof row[name] === 'number' ? Math.round(row[name]) : null)
 
 /**
- * The running checkpoint at a tick. Where the engine itself tells (module monitor) its word counts, as it is of the
+ * The running checkpoint at a tick. Where the engine itself reports it (module monitor) its word counts, as it is of the
  * moment; elsewhere the server log's start line and the growth of the checkpointer's counter since then.
  */
 export class CheckpointProgress {

@@ -41,7 +41,7 @@ import { countAtOnce, decidingViews, tickStatement, type ViewColumns } from './s
 /** The history of a timeline, which never changes. */
 type KnownHistory = { timeline: number; ancestors: TimelineEnd[] }
 
-/** The first timeline has none; of another its history file tells it, where it is there. */
+/** The first timeline has none; of another its history file has it, where it is there. */
 function historyOf(
   { timeline, history }: Record<string, unknown>,
   known: KnownHistory | null,
@@ -89,7 +89,7 @@ export type LiveIdentity = {
   startedAt: number
   inRecovery: boolean
   pendingRestart: string[]
-  /** As of the last tick; null where this engine tells it otherwise than expected. */
+  /** As of the last tick; null where this engine reports it otherwise than expected. */
   replication: ReplicationObserved | null
 }
 
@@ -108,7 +108,7 @@ export type SamplerOptions = {
   stallAfterMs: () => number
   log: Log
   onHealth: () => void
-  /** Told the error when samples or checkpoints cannot be stored, and null when they are again. */
+  /** Called with the error when samples or checkpoints cannot be stored, and with null when they are again. */
   onStored: (what: 'samples' | 'checkpoints' | 'stalls', error: unknown) => void
 }
 
@@ -121,7 +121,7 @@ type Live = {
   history: KnownHistory | null
 }
 
-/** What the last of the statements of a question answered; of several the driver tells a list. */
+/** What the last of the statements of a question answered; of several the driver returns a list. */
 function rowsOf(answer: pg.QueryResult | pg.QueryResult[]): Record<string, unknown>[] {
   const last = Array.isArray(answer) ? answer.at(-1) : answer
   return last?.rows ?? []

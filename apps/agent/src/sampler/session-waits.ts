@@ -26,7 +26,7 @@ const histogramOf = (said: unknown): number[] | null =>
 export class SessionWaits {
   #before: { counts: number[]; life: unknown } | null = null
 
-  /** `said` is the engine's histogram, `life` tells counts from those of another start; null where nobody waited. */
+  /** `said` is the engine's histogram, `life` distinguishes counts from those of another start; null where nobody waited. */
   between(said: unknown, life: unknown): { p50: number; p99: number } | null {
     const before = this.#before
     const counts = histogramOf(said)

@@ -17,7 +17,7 @@ export type WorkSeen = {
   holders: readonly Pick<WaitSeen, 'type' | 'event' | 'count'>[]
   checkpoint: StallRecord['checkpoint']
   checkpointerStopped: boolean
-  /** The function of the kernel that its process hangs in, empty where that is not told; null: it does not. */
+  /** The function of the kernel that its process hangs in, empty where that is not reported; null: it does not. */
   checkpointerHangsIn: string | null
   /** Devices with a limit. */
   devices: readonly DeviceSeen[]
@@ -290,7 +290,7 @@ const Stuck = z.object({
   holders: z.array(Seen),
 })
 
-/** The part of a tick's row that tells of work; the instance's superuser may have made it say anything. */
+/** The part of a tick's row that reports work; the instance's superuser may have made it say anything. */
 export function stuckFromRow(row: Record<string, unknown>): Pick<WorkSeen, 'waits' | 'holders'> {
   const parsed = Stuck.safeParse(row.stuck)
   return parsed.success ? parsed.data : { waits: [], holders: [] }

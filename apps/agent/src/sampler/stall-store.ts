@@ -20,7 +20,7 @@ export class StallStore {
   /** Whether the file may end in a part of a line. */
   #torn: boolean
 
-  /** `onStored` is told the error when a stall could not be written, and null when all are. */
+  /** `onStored` is called with the error when a stall could not be written, and with null when all are. */
   constructor(path: string, onStored: (error: unknown) => void = () => {}) {
     this.#path = path
     this.#onStored = onStored

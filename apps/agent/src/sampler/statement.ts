@@ -80,7 +80,7 @@ export type ViewColumns = { view: string; schema: string; columns: readonly stri
 
 /**
  * Whoever asks this has its transaction counted as soon as it has ended. Otherwise the server counts those of a session once a
- * second or later, and at the next tick nobody could tell the agent's own from those of others. A session that has nothing to
+ * second or later, and at the next tick nobody could distinguish the agent's own from those of others. A session that has nothing to
  * report but transactions puts it off all the same, hence the scan of a small catalog.
  */
 export const countAtOnce = 'select pg_catalog.pg_stat_force_next_flush() from pg_catalog.pg_am limit 1'

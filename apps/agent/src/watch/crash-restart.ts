@@ -7,7 +7,7 @@ import type { Instances } from '../engine/instances'
 import { BY_ITSELF, type TaskRunner } from '../tasks/runner/runner'
 
 /**
- * When a crashed instance is started by itself: soon, then twice more. After that it stays down and a person has to look:
+ * When a crashed instance is started automatically: soon, then twice more. After that it stays down and a person has to look:
  * an engine that ends again and again needs more than a start.
  */
 export const START_AFTER_MS = [2_000, 15_000, 60_000] as const
@@ -71,7 +71,7 @@ export class CrashedInstances {
       seen.tries++
       this.#log.warn('instance.started_by_itself', { instanceId, try: seen.tries })
     } catch (error) {
-      // another task works on it, or the disk is full: the next look tells
+      // another task works on it, or the disk is full: the next look shows it
       this.#log.info('instance.not_started_by_itself', { instanceId, reason: String(error) })
     }
   }

@@ -111,7 +111,7 @@ export async function* piecesOf(fd: number): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Copies: a piece may be written to again by whoever it came from. */
+/** Copies: a piece may be written to again by the one it came from. */
 async function* bytesOf(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const piece of content) if (piece.length > 0) yield new Uint8Array(piece)
 }

@@ -31,7 +31,7 @@ type Verb = { json?: boolean }
 const bytes = (value: number | null | undefined) =>
   value === null || value === undefined ? null : exactBytes(value)
 
-/** Waits unless told not to, and prints how it ended. */
+/** Waits unless ordered not to, and prints how it ended. */
 export async function carryOut(
   client: ReturnType<typeof openConsole>,
   { operationId }: { operationId: OperationId },

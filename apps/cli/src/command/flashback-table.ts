@@ -547,7 +547,7 @@ function operationIdOf(text: string): OperationId {
   })
 }
 
-/** Verbs that show rows to whoever may see them: rows, export. */
+/** Verbs that show rows to those who may see them: rows, export. */
 function addRows(flashback: Command): void {
   verb(
     flashback,

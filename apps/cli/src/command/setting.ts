@@ -16,7 +16,7 @@ import { findCluster } from './find-cluster'
 import { findInstance, openConsole } from './find-instance'
 import { assignment, type Submitting, submittingVerb, verb, wholeNumber } from './verb'
 
-/** What every verb may be told. */
+/** What every verb accepts. */
 type Named = { json?: boolean; cluster?: boolean }
 type Ordered = Submitting & { cluster?: boolean; check?: boolean; reason?: string }
 type Check = RouterOutputs['setting']['check']
@@ -45,7 +45,7 @@ export function addClusterSetting(cluster: Command): void {
   addVerbs(setting, true)
 }
 
-/** The verbs of both; `ofCluster` where every name is a cluster's, without being told. */
+/** The verbs of both; `ofCluster` where every name is a cluster's, without an option that says so. */
 function addVerbs(setting: Command, ofCluster: boolean): void {
   const who = ofCluster ? '<cluster>' : '<name>'
   const named = (command: Command): Command =>
@@ -296,7 +296,7 @@ async function listSettings(
   )
 }
 
-/** Of a long value its beginning, so that the lines of a list fit; whoever names the setting sees all of it. */
+/** Of a long value its beginning, so that the lines of a list fit; anyone who names the setting sees all of it. */
 const beginningOf = (text: string) => (text.length > 60 ? `${text.slice(0, 59)}…` : text)
 
 /** What a line of the list says at its end. */

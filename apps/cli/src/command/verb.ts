@@ -25,7 +25,7 @@ export const submittingVerb = (...of: Parameters<typeof verb>): Command =>
     idempotencyKey,
   )
 
-/** What every verb that submits an operation may be told. */
+/** What every verb that submits an operation accepts. */
 export type Submitting = { json?: boolean; wait: boolean; idempotencyKey?: string }
 
 /** Parses a whole number of a range. */

@@ -11,7 +11,7 @@ type Step = OperationDetail['steps'][number]
 const LOOK_MS = 100
 /** Steps have deadlines of their own; this only bounds a console or controller that is gone. */
 const SILENCE_MS = 120_000
-/** Bytes and remaining times are told this often; what begins and ends is told at once. */
+/** Bytes and remaining times are reported this often; what begins and ends is reported at once. */
 const PROGRESS_MS = 1_000
 
 /**
@@ -51,7 +51,7 @@ export async function* followOperation(
   }
 }
 
-/** What a person, or a program, is told of an operation as it moves. Moments are ms since the epoch, progress is 0 to 1. */
+/** What a person, or a program, reads of an operation as it moves. Moments are ms since the epoch, progress is 0 to 1. */
 export type OperationEvent =
   | { event: 'operation'; at: number; operation: Omit<OperationDetail, 'steps' | 'input'> }
   | { event: 'step'; at: number; progress: number | null; step: Step }
@@ -70,7 +70,7 @@ export type OperationEvent =
       result: OperationDetail['result']
     }
 
-/** Turns what is seen of an operation into events, each told once: what began or ended at once, progress now and then. */
+/** Turns what is seen of an operation into events, each reported once: what began or ended at once, progress now and then. */
 export class OperationEvents {
   #state: string | null = null
   #ended = false

@@ -5,7 +5,7 @@ import { json } from 'node:stream/consumers'
 import { fault, type Installation } from '@floe/domain'
 import { findUser, isRoot } from '../installation/os-user'
 
-/** What fetch is told of a call to the console. */
+/** What fetch gets for a call to the console. */
 type Call = { method?: string; headers?: HeadersInit; body?: unknown; signal?: AbortSignal | null }
 
 /** What is read of an answer of the console. */

@@ -36,7 +36,7 @@ export function toolEnvironment(): NodeJS.ProcessEnv {
   )
 }
 
-/** What the tools are told of a control database that Floe does not run: they come as its owner. */
+/** What the tools get to know of a control database that Floe does not run: they come as its owner. */
 export const ownerEnvironment = (home: Home, url: string): NodeJS.ProcessEnv => ({
   ...toolEnvironment(),
   DATABASE_URL: url,

@@ -132,7 +132,7 @@ export async function countAsStarted(configuration: HostConfiguration): Promise<
   if (startsWithMachine(configuration)) await systemctl('start', '--no-block', bootUnitOf(configuration))
 }
 
-/** Starts a program in a unit of its own, apart from the session of whoever asked; what it starts lives on without it. */
+/** Starts a program in a unit of its own, apart from the session of the one who asked; what it starts lives on without it. */
 export async function startInUnit(
   configuration: Host,
   program: string[],

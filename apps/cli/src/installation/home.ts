@@ -178,7 +178,7 @@ export function writeInstallation(home: Home, installation: Installation): void 
     replaceFile(file, configurationText(installation), { mode: 0o644 })
 }
 
-/** Writes the configuration of an enrolled host, and the copy that mends it. */
+/** Writes the configuration of an enrolled host, and the copy that repairs it. */
 export function writeHostConfiguration(home: Home, configuration: HostConfiguration): void {
   for (const file of [home.keptConfigFile, home.configFile])
     replaceFile(file, `${JSON.stringify(configuration, null, 2)}\n`, { mode: 0o644 })

@@ -33,7 +33,7 @@ function listeningInodes(port: number): Set<string> {
   return inodes
 }
 
-/** Who listens on a port, as `name (pid 123)`; null when it cannot be told (another user's process). */
+/** Who listens on a port, as `name (pid 123)`; null when that is not known (another user's process). */
 export function portOwner(port: number): string | null {
   const inodes = listeningInodes(port)
   if (inodes.size === 0) return null

@@ -18,7 +18,7 @@ const NO_GROUP = 65_534
 
 /**
  * The servers that run in data directories, by directory. The kernel is asked and no file of theirs: a server works in its
- * data directory, as the owner of that directory, and whoever is superuser of an instance may write into its
+ * data directory, as the owner of that directory, and anyone who is superuser of an instance may write into its
  * postmaster.pid whatever he likes, or put a pipe there.
  */
 export function findPostmasters(directories: readonly string[]): Map<string, Postmaster> {
@@ -51,7 +51,7 @@ export function findPostmasters(directories: readonly string[]): Map<string, Pos
 export const findPostmaster = (directory: string): Postmaster | null =>
   findPostmasters([directory]).get(directory) ?? null
 
-/** The prefix of the engine that a server was started from, as the kernel says it; null when it cannot be told. */
+/** The prefix of the engine that a server was started from, as the kernel says it; null when that is not known. */
 export const prefixOf = (postmaster: Postmaster): string | null =>
   /^(.*)\/bin\/postgres$/.exec(programFileOf(postmaster.pid) ?? '')?.[1] ?? null
 

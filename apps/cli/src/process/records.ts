@@ -89,7 +89,7 @@ export function currentMark(home: Home, directory: string, name: ProgramName): s
   return hash.digest('hex').slice(0, 16)
 }
 
-/** Where a program of an installation has its home and who it runs as; by number, as the kernel tells it. */
+/** Where a program of an installation has its home and who it runs as; by number, as the kernel reports it. */
 export type Whereabouts = { home: string; uid: number }
 
 /** The variable that says which program of an installation a process is; programs change their own command line. */
@@ -123,7 +123,7 @@ export function findUnrecorded(wanted: Whereabouts, name: ProgramName): ProcessI
 
 /**
  * Where a program is to be looked for: as it is started now, and as an earlier version started it, with FLOE_HOME as its
- * home and as whoever runs the launcher.
+ * home and as the one who runs the launcher.
  */
 function whereaboutsOf(home: Home, name: ProgramName): Whereabouts[] {
   const own = process.getuid?.() ?? 0

@@ -59,7 +59,7 @@ function closeWhenGone(process: Supervised, identity: ProcessIdentity, gone: () 
   }, LOOK_MS)
 }
 
-/** The environment of our programs: who they are told by FLOE_HOME, everything else they read from there. */
+/** The environment of our programs: who they are stands in FLOE_HOME, everything else they read from there. */
 export function programEnvironment(home: string, name: ProgramName): NodeJS.ProcessEnv {
   const kept = [
     'PATH',

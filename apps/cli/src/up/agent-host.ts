@@ -86,7 +86,7 @@ export function requireAgentHost(home: Home): HostConfiguration {
 
 /**
  * Makes this machine a host of a console elsewhere: prepares it, sends the request for its certificate, starts its agent.
- * Whoever prepares the disk of the instances in between has it not started: a token that is refused then costs no disk.
+ * Anyone who prepares the disk of the instances in between has it not started: a token that is refused then costs no disk.
  */
 export async function enrolHost(
   home: Home,

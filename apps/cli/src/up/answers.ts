@@ -49,7 +49,7 @@ export function agentAnswers(home: Home, host: HostConfiguration): Promise<boole
   })
 }
 
-/** True when the controller has lately written what the agent told it: the whole way from engine host to console works. */
+/** True when the controller has lately written what the agent reported to it: the whole way from engine host to console works. */
 async function controllerAnswers(home: Home, installation: Installation): Promise<boolean> {
   const client = createConsoleClient(home, installation)
   const { hosts } = await client.trpc.host.list.query()

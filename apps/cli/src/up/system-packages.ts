@@ -80,7 +80,7 @@ export async function installPackages(packages: string[], report: StepReport): P
     })
 }
 
-/** True where this process can install packages by itself. */
+/** True where this process can install packages without a person. */
 export function canInstallPackages(): boolean {
   const id = distribution()?.id
   return process.getuid?.() === 0 && (id === 'debian' || id === 'ubuntu')

@@ -6,7 +6,7 @@ import type { ConsoleClient } from '../console/client'
 const REPORTED_MS = 10_000
 const LOOK_MS = 250
 
-/** The instances that are wanted, once the agent of this host has told of its own: what an earlier version told lacks facts. */
+/** The instances that are wanted, once the agent of this host has reported its own: what an earlier version reported lacks facts. */
 export async function waitForReports(client: ConsoleClient, { hostId }: Pick<Installation, 'hostId'>) {
   const list = async () => {
     const { instances } = await client.trpc.instance.list.query({})

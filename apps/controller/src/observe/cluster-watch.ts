@@ -10,7 +10,7 @@ const LOOK_EVERY_MS = 1_000
 const LOOK_AGAIN_MS = 5_000
 
 /**
- * Looks at what members of clusters report together: no host alone can tell that nobody is the primary, or that a standby
+ * Looks at what members of clusters report together: no host alone can know that nobody is the primary, or that a standby
  * follows nobody. One controller does so at a time; incidents of hosts are their lanes'.
  */
 export async function watchClusters(

@@ -61,7 +61,7 @@ const unseen = (primary: ClusterMember) =>
 function noPrimary(cluster: ClusterObserved): ClusterIncident[] {
   const primary = primaryOf(cluster)
   if (!primary) return []
-  // when nobody at all is heard, it is the hosts or the console that are away, and that is told of them
+  // when nobody at all is heard, it is the hosts or the console that are away, and that is reported of them
   if (cluster.members.every(silent)) return []
   if (unseen(primary) && cluster.members.some((m) => hears(m, primary))) return []
   // a person stopped it, and nobody has taken over

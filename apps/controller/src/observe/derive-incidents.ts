@@ -119,7 +119,7 @@ function problemIncidents(seen: HostSeen): HostIncident[] {
   )
 }
 
-/** An engine that waits for torn pages: whoever could give them may be down and wait for this one. */
+/** An engine that waits for torn pages: the member that could give them may be down and wait for this one. */
 const TORN =
   /is torn, and no page repair source could give it|could not get block \d+ .* from any page repair source/
 
@@ -128,7 +128,7 @@ const hintOfCrash = (name: string, detail: string | null): string =>
     ? `Its torn pages come from another member: start one that is whole, then run "./floe instance start ${name}". If every member crashed and each waits for another one, run "./floe cluster recover ${name} --confirm PRIMARY", with the name of its primary; keep all data directories until then.`
     : `Its agent restarts it automatically, three times within minutes. If it stays down, fix what its log reports, then run "./floe instance start ${name}".`
 
-/** Its memory is near its limit: told before the kernel kills. The agent measures, with a threshold of its own for the end. */
+/** Its memory is near its limit: reported before the kernel kills. The agent measures, with a threshold of its own for the end. */
 function memoryIncidents(
   seen: HostSeen,
   known: KnownInstance,
@@ -153,7 +153,7 @@ function memoryIncidents(
   ]
 }
 
-/** A process of it was killed for want of memory: over at once, and told for a while, because the sessions are gone. */
+/** A process of it was killed for want of memory: over at once, and reported for a while, because the sessions are gone. */
 function killIncidents(
   seen: HostSeen,
   known: KnownInstance,

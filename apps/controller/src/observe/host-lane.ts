@@ -208,7 +208,7 @@ export class HostLane {
     const { hostId } = this.#host
     try {
       if (await renewHostCertificate(this.#host, hello, this.#parts.agents.of(hostId).quick, this.#parts))
-        // the next greeting tells of the new one
+        // the next greeting reports the new one
         this.#helloAt = 0
     } catch (error) {
       if (isDatabaseAway(error)) throw error
@@ -295,7 +295,7 @@ export class HostLane {
     }
   }
 
-  /** Whether the record of a cluster is older than what this host's agent was told: the control database was restored then. */
+  /** Whether the record of a cluster is older than what this host's agent was informed of: the control database was restored then. */
   async #compareRecords(report: Report, known: readonly KnownInstance[]): Promise<void> {
     const { hostId, name: hostName } = this.#host
     for (const { instanceId, primaryKnown: said } of report.instances) {

@@ -122,7 +122,7 @@ export class TelemetryCollector {
     this.#stallSeq.set(instanceId, stalls.at(-1)?.seq ?? afterStallSeq)
   }
 
-  /** A silent agent is the report's business, an instance that is gone the next report's; anything else is told. */
+  /** A silent agent is the report's business, an instance that is gone the next report's; anything else is logged. */
   #ignoreSilence(instanceId: string, error: unknown): void {
     const why = agentFault(error)
     if (why.code === 'agent.unreachable' || why.code === 'instance.not_found') return

@@ -16,7 +16,7 @@ export type AgentsOptions = {
   find(instanceId: InstanceId): Promise<AgentAddress | undefined>
   /** Where a host's agent answers; undefined when it was removed. */
   findHost(hostId: string): Promise<AgentAddress | undefined>
-  /** Called once, before the first agent is spoken to: from then on hostChanged() has to be told of changes. */
+  /** Called once, before the first agent is spoken to: from then on hostChanged() has to be called at changes. */
   onFirst?(): void
 }
 

@@ -15,7 +15,7 @@ export type Change = { noun: ChangeNoun; id: string }
 
 /**
  * The one listening connection of this process, opened with the first reader. What happens while it is down is not
- * heard, so readers are told `all` when it is back: then everything may have changed.
+ * heard, so readers are sent `all` when it is back: then everything may have changed.
  */
 export class ChangeWatch {
   #listening: { close(): Promise<void> } | null = null

@@ -10,7 +10,7 @@ const CAUSES_MAX = 10_000
 type Window = {
   since: number
   written: number
-  /** Denials beyond the bound that no row tells of yet, and the newest of them. */
+  /** Denials beyond the bound that no row records yet, and the newest of them. */
   left: number
   newest: AuditEvent | null
 }
@@ -23,7 +23,7 @@ export class DenialRows {
   readonly #database: Pick<Database, 'pool'>
   readonly #windowMs: number
   readonly #windows = new Map<string, Window>()
-  /** Windows with denials that no row tells of. */
+  /** Windows with denials that no row records. */
   readonly #counting = new Map<Window, NodeJS.Timeout>()
 
   constructor(database: Pick<Database, 'pool'>, windowMs = WINDOW_MS) {

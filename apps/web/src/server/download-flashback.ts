@@ -23,9 +23,9 @@ type Source = { operationId: OperationId; instanceId: InstanceId; name: string; 
 
 /**
  * `GET /api/flashback/download?operation=ID`: the rows of a result as CSV, as `export-flashback` opened them, from the agent
- * to whoever asked and nowhere else. For admins; an audit row says who, before the first byte. A piece is asked for when the one
- * before it was taken, so whoever reads slowly lets the engine wait. Values are data: a spreadsheet that takes one that begins
- * with = for a formula is told otherwise when the file is opened there.
+ * to the one who asked and nowhere else. For admins; an audit row says who, before the first byte. A piece is asked for when the one
+ * before it was taken, so a slow reader lets the engine wait. Values are data: a spreadsheet that takes one that begins
+ * with = for a formula has to be set otherwise when the file is opened there.
  */
 export async function downloadFlashback(ports: Ports, request: Request): Promise<Response> {
   const ctx = await createContext(ports, request.headers)
@@ -150,7 +150,7 @@ async function begin(ctx: Context, source: Source, ended: () => void): Promise<R
         await pieces.return(undefined)
       },
     },
-    // nothing is asked for ahead of whoever reads
+    // nothing is asked for ahead of the reader
     { highWaterMark: 0 },
   )
   return new Response(body, {

@@ -7,7 +7,7 @@ import { type Account, AccountRole } from './routers/account/account.types'
 
 /**
  * Some kinds of operations, or some inputs, are admins' and owners' only (`role` of their record), also where they are
- * taken up again. Throws `session.role_too_low`, with an audit row of the denial.
+ * retried. Throws `session.role_too_low`, with an audit row of the denial.
  */
 export async function requireOperationRole(
   ctx: Context & { actor: Account },

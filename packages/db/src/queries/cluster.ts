@@ -419,7 +419,7 @@ export async function setClusterSynchronous(
   )
 }
 
-/** Writes whether and how a cluster fails over by itself; in the transaction of the step that saw to it on the members. */
+/** Writes whether and how a cluster fails over automatically; in the transaction of the step that saw to it on the members. */
 export async function setClusterAutomatic(
   on: Queryable,
   clusterId: string,
@@ -451,7 +451,7 @@ export async function setAutomaticWord(
   return rowCount === 1
 }
 
-/** Who orders what Floe decides by itself. */
+/** Who orders what Floe decides automatically. */
 export const CONTROLLER_ACTOR: Actor = { id: 'controller', name: 'Controller' }
 
 /** What has been done about a cluster's outage, and before it. */
@@ -505,7 +505,7 @@ export async function lastAutomaticFailover(
   return rows[0]
 }
 
-/** Asks a start that the controller ordered by itself to give up; false where it has ended, or is somebody else's. */
+/** Asks a start that the controller ordered automatically to give up; false where it has ended, or is somebody else's. */
 export async function giveUpOwnStart(on: Queryable, operationId: string): Promise<boolean> {
   const { rows } = await on.query<{ asked: boolean }>('SELECT give_up_own_operation($1) AS asked', [
     operationId,

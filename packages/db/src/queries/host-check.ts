@@ -4,12 +4,12 @@ import type { Queryable, Transaction } from '../database'
 import type { Actor } from './audit'
 import { CONTROLLER_ACTOR } from './cluster'
 
-/** Of a check that nobody asked for and that told nothing: the next one comes after this. */
+/** Of a check that nobody asked for and that returned no result: the next one comes after this. */
 const AFTER_A_FAULT_MS = 3_600_000
 /** So many may be open before more are asked for: a person who asks does not wait behind a whole fleet. */
 const OPEN_AT_MOST = 8
 
-/** The last check of a host that told something, and why a later one did not. */
+/** The last check of a host that returned a result, and why a later one did not. */
 export type HostCheckView = {
   last: { at: Date; actorName: string; check: HostCheck } | null
   failed: { at: Date; actorName: string; fault: Fault } | null
@@ -48,7 +48,7 @@ export async function askHostCheck(
 
 /**
  * Asks for the checks that are due though nobody asks: of hosts that answer, by agents that know the task (contract 1.19), and
- * of which no check told anything for `everyMs`, or none that this version can read. Answers the hosts.
+ * of which no check returned a result for `everyMs`, or none that this version can read. Answers the hosts.
  */
 export async function askDueHostChecks(on: Queryable, everyMs: number): Promise<string[]> {
   const { rows } = await on.query<{ hostId: string }>(
@@ -79,7 +79,7 @@ export async function askDueHostChecks(on: Queryable, everyMs: number): Promise<
   return rows.map((row) => row.hostId)
 }
 
-/** How a check stands: `taken` once a controller has begun, `ended` with a fault where it told nothing. */
+/** How a check stands: `taken` once a controller has begun, `ended` with a fault where it returned no result. */
 export async function readHostCheck(
   on: Queryable,
   checkId: string,
@@ -163,7 +163,7 @@ export async function endHostCheck(
     [checkId, told ? JSON.stringify(end.check) : null, told ? null : JSON.stringify(end.fault)],
   )
   if (!rows[0]) return
-  // one that told nothing leaves what an earlier one told
+  // one that returned no result leaves what an earlier one reported
   await tx.query(
     `DELETE FROM host_check WHERE "hostId" = $1 AND id <> $2 AND "endedAt" IS NOT NULL AND ($3 OR result IS NULL)`,
     [rows[0].hostId, checkId, told],

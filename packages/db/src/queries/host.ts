@@ -218,7 +218,7 @@ export async function removeHost(
       },
     )
   await tx.query(`UPDATE host SET "removedAt" = clock_timestamp() WHERE id = $1`, [hostId])
-  // clusters end with their last member, and instances are told why (triggers)
+  // clusters end with their last member, and instances have why recorded (triggers)
   const { rowCount } = await tx.query(
     `UPDATE instance SET "deletedAt" = clock_timestamp() WHERE "hostId" = $1 AND "deletedAt" IS NULL`,
     [hostId],

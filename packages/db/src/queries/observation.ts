@@ -44,7 +44,7 @@ export type KnownInstance = {
 
 /**
  * Writes a report: the host's facts and every instance of it that has a row, all in one transaction under the lease of
- * the host's lane. Answers the instances of this host as they were before, so that the caller can tell what moved.
+ * the host's lane. Answers the instances of this host as they were before, so that the caller can see what moved.
  */
 export async function writeReport(
   pool: pg.Pool,

@@ -27,7 +27,7 @@ export type OperationView = {
   message: string | null
   result: Record<string, unknown> | null
   fault: Fault | null
-  /** The operation this one takes up again, and the one that took this one up. */
+  /** The operation this one retries, and the one that retried this one. */
   retryOf: string | null
   retriedBy: string | null
 }
@@ -44,7 +44,7 @@ export type StepView = {
   deadlineAt: Date | null
   progress: number | null
   message: string | null
-  /** Bytes of a step that works through them; null in any other and while it has not told. */
+  /** Bytes of a step that works through them; null in any other and while it has not reported. */
   work: StepWork | null
   result: Record<string, unknown> | null
   fault: Fault | null
@@ -174,7 +174,7 @@ export async function findOpenOperation(
 }
 
 /**
- * How many operations on an instance have not ended that only read. Whoever counts them in order to add one comes after
+ * How many operations on an instance have not ended that only read. A caller that counts them in order to add one comes after
  * everybody else who does.
  */
 export async function countOpenReaders(tx: Transaction, instanceId: string): Promise<number> {

@@ -55,7 +55,7 @@ export async function listWebhooks(on: Queryable): Promise<WebhookView[]> {
   return rows
 }
 
-/** Makes a webhook; what opens or closes from then on is told. Answers its id. */
+/** Makes a webhook; it is notified of what opens or closes from then on. Answers its id. */
 export async function insertWebhook(
   on: Queryable,
   webhook: { url: string; actor: { id: string; name: string } },
@@ -70,7 +70,7 @@ export async function insertWebhook(
   return id
 }
 
-/** Removes a webhook with what it was still to be told; false when there was none. */
+/** Removes a webhook with what was still to be sent to it; false when there was none. */
 export async function deleteWebhook(on: Queryable, webhookId: string): Promise<boolean> {
   const { rowCount } = await on.query('DELETE FROM webhook WHERE id = $1', [webhookId])
   return rowCount === 1

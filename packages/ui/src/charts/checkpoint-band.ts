@@ -1,4 +1,4 @@
-/** A stretch of time drawn behind a chart: a checkpoint's write or sync phase, or a stall. `label` is what a reader is told. */
+/** A stretch of time drawn behind a chart: a checkpoint's write or sync phase, or a stall. `label` is what a reader sees. */
 export type ChartBand = {
   key: string
   phase: 'write' | 'sync' | 'stall'

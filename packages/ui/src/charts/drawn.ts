@@ -8,7 +8,7 @@ const isArea = (s: ChartSeries, stacked: boolean) => s.kind === 'area' || (stack
 /**
  * The rows as they are drawn, and the series that have a point without neighbours: a line through one point cannot be
  * seen, so such points are drawn as dots. In a stack, a layer whose own height is 0 is not drawn, because its stroke would
- * cover the layer below it; where the whole stack is 0 its first layer is, so that a measured 0 can be told from nothing.
+ * cover the layer below it; where the whole stack is 0 its first layer is, so that a measured 0 can be distinguished from nothing.
  */
 export function drawnRows(
   series: readonly ChartSeries[],
@@ -87,7 +87,7 @@ export const maximumSpan =
     return typeof value === 'number' && typeof most === 'number' ? [value, most] : null
   }
 
-/** From so many values on one can be told to be an exception, and this much greater than the rest it has to be. */
+/** From so many values on one can be known to be an exception, and this much greater than the rest it has to be. */
 const leastValues = 10
 const mostAbove = 2
 const timesTheRest = 5

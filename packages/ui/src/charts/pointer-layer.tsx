@@ -50,7 +50,7 @@ export function PointerLayer({
 
   const at = cursorAt !== null && cursorAt >= from && cursorAt <= to ? cursorAt : null
   const row = at === null ? undefined : rows[nearestRow(rows, at)]
-  // a value may only be told of a moment near to it
+  // a value may only be shown for a moment near to it
   const near = row && at !== null && Math.abs(row.at - at) <= Math.max(10_000, span / 60) ? row : undefined
   const underway = at === null ? [] : bandsAt(bands, at, (span / plotWidth) * 2)
 

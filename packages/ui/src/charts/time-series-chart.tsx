@@ -37,7 +37,7 @@ export type TimeSeriesChartProps = {
   bands?: readonly ChartBand[]
   height?: number
   leastTop?: number
-  /** One or two values far above all others leave the chart at its top and are told in words, instead of ruining its scale. */
+  /** One or two values far above all others leave the chart at its top and are named in words, instead of ruining its scale. */
   clipsExceptions?: boolean
   /** A value that is older than the newest row by more than this is not the present one; default 0. */
   presentWithinMs?: number
@@ -90,7 +90,7 @@ export const TimeSeriesChart = memo(function TimeSeriesChart({
     [clipsExceptions, series, rows, from, to],
   )
 
-  // shading alone tells no number: the table has it
+  // shading alone shows no number: the table has it
   const columns = useMemo(() => {
     const shaded = withMaximum(series, rows)
     return series.flatMap((s) => {

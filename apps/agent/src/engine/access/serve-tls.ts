@@ -6,7 +6,7 @@ import { reload } from '../process/reload'
 /** Sees to it that members can reach this instance, which they do over TLS only. */
 export async function serveTls(instance: Instance, client: pg.Client): Promise<void> {
   if (await servesTls(client)) return
-  // one that an earlier version started, and whose agent was killed before it had told it
+  // one that an earlier version started, and whose agent was killed before it had reported it
   await instance.ensureServerCertificate()
   await reload(instance, client)
   if (await servesTls(client)) return

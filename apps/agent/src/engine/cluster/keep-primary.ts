@@ -7,7 +7,7 @@ import type { InstanceRegistry } from '../registry/registry'
 /**
  * Keeps who is the primary of an instance's cluster, as an order named it: durably, and never a former one in place of a
  * newer, so that a console whose database was restored from before does not make the agent forget. What engines say of
- * themselves is not kept: their superusers could write that. Whether its members are held back stays as it was told last.
+ * themselves is not kept: their superusers could write that. Whether its members are held back stays as it was ordered last.
  * Answers whether that is what is kept now.
  */
 export function keepPrimary(
@@ -28,7 +28,7 @@ export function keepPrimary(
 }
 
 /**
- * Whether an instance starts as a primary only by an order: its cluster fails over by itself, and while nobody has said that
+ * Whether an instance starts as a primary only by an order: its cluster fails over automatically, and while nobody has said that
  * no other member was promoted meanwhile, one may have been. An engine that finds standby.signal comes up as a standby.
  */
 export const isHeldBack = ({ registered, layout }: Pick<Instance, 'registered' | 'layout'>): boolean =>

@@ -13,7 +13,7 @@ import type { InstanceLayout } from '../directory/layout'
 import { completeManagedFile, formatClusterConfiguration, parseConfiguration } from '../settings/managed-file'
 
 /**
- * Fencing. The invariant: from the moment a member is told that it is not the primary any more, and until it has been
+ * Fencing. The invariant: from the moment a member is informed that it is not the primary any more, and until it has been
  * rejoined, nothing that can start it yields a primary.
  *
  * - `standby.signal` lies in its data directory, durably, before the engine is stopped: an engine that finds it comes up
@@ -119,7 +119,7 @@ export function standbySettings(
 
 /**
  * Writes the file that libpq reads the password from; of the engine's user alone. Each role has a line: the one of before
- * is used until the member has been told to come as the new one.
+ * is used until the member has been ordered to come as the new one.
  */
 export function writePassFile(
   layout: InstanceLayout,

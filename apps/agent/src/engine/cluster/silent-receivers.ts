@@ -6,7 +6,7 @@ import type { Work } from '../work'
 
 /** Who gets new WAL says so within milliseconds. */
 const ANSWER_BOUND_MS = 2_000
-/** A session that was told to end has this long. */
+/** A session that was ordered to end has this long. */
 const CUT_BOUND_MS = 2_000
 
 type Receiver = { pid: number; role: string; name: string; flushed: Lsn | null; repliedAt: string | null }
@@ -44,7 +44,7 @@ export async function cutSilentReceivers(
     for (const { name } of silent) context.log(`"${name}" does not answer: its connection is ended`)
     const left = async () => {
       const there = (await receiversOf(client, null)).filter(({ pid }) => silent.some((s) => s.pid === pid))
-      // told again: one that waits for its socket to take its last words gives up at the second time
+      // ordered again: one that waits for its socket to take its last words gives up at the second time
       for (const { pid } of there) await client.query('select pg_terminate_backend($1)', [pid])
       return there
     }

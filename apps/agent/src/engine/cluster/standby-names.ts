@@ -11,7 +11,7 @@ export async function namesInForce(client: pg.Client): Promise<string> {
   return rows[0]?.names ?? ''
 }
 
-/** Settings of a cluster that fails over by itself, which one that leaves it keeps no longer. */
+/** Settings of a cluster that fails over automatically, which one that leaves it keeps no longer. */
 const ofAutomatic = [COMMIT_FLOOR, RECEIVER_TIMEOUT]
 
 /** Writes whom commits wait for into the instance's settings of its cluster; a primary follows nobody. In force after a reload. */

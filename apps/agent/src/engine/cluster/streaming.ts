@@ -6,7 +6,7 @@ import type { Instance } from '../instance'
 import { sqlState } from '../process/connection'
 import type { Work } from '../work'
 
-/** A running standby that is told another upstream, or none, obeys within this. */
+/** A running standby that is given another upstream, or none, obeys within this. */
 export const OBEY_BOUND_MS = 15_000
 /** A synchronous commit may wait this long for a standby that cannot come as its new role. */
 export const NEW_ROLE_BOUND_MS = 10_000

@@ -42,7 +42,7 @@ function ownList(instance: Instance) {
   return list
 }
 
-/** Removes what is there, whatever it is, and makes the directory anew. Not one byte is taken for which there is no room. */
+/** Removes what is there, whatever it is, and makes the directory again. Not one byte is taken for which there is no room. */
 export async function beginCopies(instance: Instance, bytes: number): Promise<number> {
   ownList(instance)
   const { dataDirectory } = instance.layout

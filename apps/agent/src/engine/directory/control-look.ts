@@ -13,7 +13,7 @@ type Reading = {
 
 /**
  * What the control file of an instance says that does not run. One that hangs, as a pipe in its place does, holds up one
- * report for a moment and the next ones not at all: they tell of the other instances, too.
+ * report for a moment and the next ones not at all: they report the other instances, too.
  */
 export class ControlLook {
   readonly #o: Reading

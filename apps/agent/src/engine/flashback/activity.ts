@@ -151,7 +151,7 @@ export type ActivityRead = {
 
 /**
  * What happened to the tables of databases, by their WAL. Each call reads on for a moment from where the last one ended, and at
- * most one at a time reads a database; a restart of the agent begins anew.
+ * most one at a time reads a database; a restart of the agent begins again.
  */
 export class Activity {
   readonly #histories = new Map<string, History>()
@@ -179,7 +179,7 @@ export class Activity {
     const history = this.#historyOf(asked.instanceId, asked.database)
     history.reading ??= this.#readOn(client, asked.database, history)
       .catch((error: unknown) => {
-        // where it was to go on may be gone, e.g. with the timeline: the next call begins anew
+        // where it was to go on may be gone, e.g. with the timeline: the next call begins again
         this.#histories.delete(`${asked.instanceId} ${asked.database}`)
         throw error
       })

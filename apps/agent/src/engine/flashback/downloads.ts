@@ -62,7 +62,7 @@ class Pass {
     if (piece === this.#piece - 1) return this.#last
     if (piece !== this.#piece) throw gone()
     this.#fetching ??= this.#fetch().catch((error: unknown) => {
-      // it stays until somebody was told, or asks no more
+      // it stays until somebody was informed, or asks no more
       this.#release()
       throw engineFault(error)
     })

@@ -53,7 +53,7 @@ export async function readFlashbackPoints(ask: AskRows): Promise<FlashbackPoint[
   return z.array(FlashbackPoint).parse((await ask(within(flashbackPointsSql))) ?? [])
 }
 
-/** What images take in the log, on or off; null for an engine that cannot tell, and where no page was changed. */
+/** What images take in the log, on or off; null for an engine that cannot report it, and where no page was changed. */
 export async function sampleFlashbackPages(ask: AskRows): Promise<FlashbackSample | null> {
   const within = await viewsOf(ask, 'flashback_log')
   if (!within) return null

@@ -28,7 +28,7 @@ const DEVICES_MS = 10_000
 /** That each process is where it belongs is looked at again this often. */
 const AGAIN_MS = 30_000
 
-/** Memory that the kernel cannot take back is near the limit from this share of it on, and no more below the second. */
+/** Memory that the kernel cannot reclaim is near the limit from this share of it on, and no more below the second. */
 const NEAR = 0.9
 const NEAR_NO_MORE = 0.85
 
@@ -202,7 +202,7 @@ export class InstanceLimiter {
       .catch(() => {})
       .then(async () => {
         const found = findDevices(dataDirectory)
-        // limits of devices that cannot be told for a moment stay where they are, and are set again at the next look
+        // limits of devices that are not known for a moment stay where they are, and are set again at the next look
         if (found) this.#devices = found
         const limits = ordered()
         this.#applying = true

@@ -32,7 +32,7 @@ export class MemoryKills {
     return this.#seen?.last ?? null
   }
 
-  /** The count as it stands; null where there is no group, or it does not tell. */
+  /** The count as it stands; null where there is no group, or it does not report it. */
   see(count: number | null): void {
     if (count === null || count === this.#seen?.count) return
     // what a group had counted before an agent first saw it may be of long ago; a smaller count is another group's, from 0 on
@@ -49,7 +49,7 @@ export class MemoryKills {
   #kill(): MemoryKill {
     const told = lastKillIn((this.#o.records ?? readKernelLog)() ?? [], this.#o.instanceId)
     const at = told && Math.round(Date.now() - uptime() * 1_000 + told.uptimeMs)
-    // the log may have lost this one and hold one that was told before
+    // the log may have lost this one and hold one that was reported before
     if (!told || !at || at <= (this.last?.at ?? 0)) return { at: Date.now(), process: null, cause: null }
     const process = { pid: told.pid, name: told.name.slice(0, 64) }
     return { at, process, cause: told.ownLimit ? 'limit' : 'host' }

@@ -9,7 +9,7 @@ import type { InstanceLayout } from '../directory/layout'
 
 export type Postmaster = {
   pid: number
-  /** Ticks since boot: tells it from a later process with the same pid. */
+  /** Ticks since boot: distinguishes it from a later process with the same pid. */
   startTicks: number
   /** Its start, ms since the epoch, in whole seconds. */
   startedAt: number

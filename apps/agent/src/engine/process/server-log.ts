@@ -140,7 +140,7 @@ function saidDiskFull(layout: InstanceLayout, sinceMs: number): string | undefin
 /**
  * Why a server that nobody stopped is gone: its own last words, the kernel’s, that its disk is full, on which no last word
  * has room either, or that there is nothing. `aliveAt`: when it was last seen; 0 where this agent never saw it, and then its
- * last entry tells when it ended.
+ * last entry says when it ended.
  */
 export function whyItEnded(
   layout: InstanceLayout,

@@ -34,7 +34,7 @@ const sentences: readonly [RegExp, (part: readonly string[]) => string][] = [
   ],
 ]
 
-/** A phase that has ended, or a start that begins anew: what was said before is of the past. */
+/** A phase that has ended, or a start that begins again: what was said before is of the past. */
 const ends =
   /^(?:database system was |redo starts at |redo done at |page repair: \d+ blocks named|consistent recovery state reached)/
 

@@ -9,7 +9,7 @@ import {
 import { z } from 'zod'
 
 /**
- * What the agent knows of an instance by itself. `expected` is what was last ordered and decides whether a missing
+ * What the agent itself knows of an instance. `expected` is what was last ordered and decides whether a missing
  * process is a stop or a crash; it is written before the order is carried out.
  */
 export const RegisteredInstance = z.object({

@@ -8,7 +8,7 @@ import { isThere } from '../../host/tree'
 import { instanceLayout } from '../directory/layout'
 import { RegisteredInstance } from './registered-instance'
 
-/** What lies beside the data directory; the host in it tells a directory that was carried here from another host. */
+/** What lies beside the data directory; the host in it distinguishes a directory that was carried here from another host. */
 const Copy = z.object({ version: z.literal(1), hostId: HostId, instance: RegisteredInstance })
 
 /** More a registration does not take. */

@@ -61,7 +61,7 @@ export class InstanceRegistry {
     }
   }
 
-  /** Registers again what only its copy tells of, and reports what nothing tells of. */
+  /** Registers again what only its copy records, and reports what nothing records. */
   #readBack(): void {
     const refusals = new Map<string, string>()
     for (const instanceId of this.#copies.list()) {

@@ -3,7 +3,7 @@ import type { EngineUser } from '../../host/engine-user'
 import { type CommandOptions, type CommandResult, runCommand } from '../../host/run-command'
 
 /**
- * Runs a command in a directory that a person named, as the instance's user. That user enters it by itself: what it may not
+ * Runs a command in a directory that a person named, as the instance's user. That user itself enters it: what it may not
  * pass or read stays closed, though the agent could.
  */
 export function runIn(

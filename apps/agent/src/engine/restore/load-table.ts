@@ -290,7 +290,7 @@ async function copyRows(
   }
 }
 
-/** What the server says of a value may show the value: only the kind of its error is told. */
+/** What the server says of a value may show the value: only the kind of its error is reported. */
 function withoutRows(error: unknown): unknown {
   const state = sqlState(error)
   if (state === null) return error

@@ -12,7 +12,7 @@ export class RecoveryLog {
   atTarget = false
   /** A setting of its is smaller than that of the engine that wrote the WAL. */
   tooSmall = false
-  /** When the newest transaction in the WAL ended, told at the end of it. */
+  /** When the newest transaction in the WAL ended, reported at the end of it. */
   lastTransaction: string | null = null
   #rest = ''
   #lines: string[] = []

@@ -13,7 +13,7 @@ import { justBefore, RecoveryLog, targetTime } from './recovery-log'
 import type { RestorePlace } from './restore-place'
 import { type RestoreSource, restoreCommand, segmentsToReplay } from './wal-archive'
 
-/** An engine that says nothing for so long, though it tells its progress each second, hangs; fetching WAL may take long. */
+/** An engine that says nothing for so long, though it reports its progress each second, hangs; fetching WAL may take long. */
 const SILENT_MS = 1_800_000
 /** Of an immediate shutdown; what has not ended then is killed. */
 const END_MS = 10_000

@@ -27,7 +27,7 @@ const settings = {
   lc_messages: 'C',
 }
 
-/** Runs something in such a session; `warned` is told what the engine warns of. */
+/** Runs something in such a session; `warned` is called with what the engine warns of. */
 export async function withRoleSession<T>(
   address: EngineAddress,
   run: (client: pg.Client) => Promise<T>,

@@ -101,8 +101,8 @@ export async function readWithoutError(
 }
 
 /**
- * Undoes a change that failed. `write` answers whether it had anything to write; the engine is told then. What cannot be
- * put back is said, and the first error stays the reason.
+ * Undoes a change that failed. `write` answers whether it had anything to write; the engine is ordered to read it then. What cannot be
+ * rolled back is said, and the first error stays the reason.
  */
 export function putBack(instance: Instance, write: () => boolean, log: (text: string) => void): void {
   try {

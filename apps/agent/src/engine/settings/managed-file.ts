@@ -63,7 +63,7 @@ export function readManagedSettings(path: string): Map<string, string> {
   return valuesOf(readOwnedFile(path) ?? '')
 }
 
-/** The same as a record, for whoever keeps or sends it. */
+/** The same as a record, to be kept or sent. */
 export const managedRecord = (path: string): Record<string, string> =>
   Object.fromEntries(readManagedSettings(path))
 

@@ -37,7 +37,7 @@ export function writeFileTexts(layout: InstanceLayout, texts: FileTexts, owner: 
 const SEAL = /^# sum: ([0-9a-f]{32})\n$/
 const sum = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 32)
 
-/** Ends a managed file's text with the sum of what stands before, so that an edit by hand is told from Floe's writing. */
+/** Ends a managed file's text with the sum of what stands before, so that an edit by hand is distinguished from Floe's writing. */
 export function seal(text: string): string {
   return `${text}# sum: ${sum(text)}\n`
 }

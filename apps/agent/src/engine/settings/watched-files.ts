@@ -94,13 +94,13 @@ export class WatchedFiles {
       log.info('settings.drift', { instanceId, names: drift.map((d) => d.name) })
       onChange()
     } catch (error) {
-      // on a full disk, or with something else in a file's place: the next look tells
+      // on a full disk, or with something else in a file's place: the next look shows it
       this.#seen = ''
       this.#sayUnreadable((error as Error).message)
     }
   }
 
-  /** The report tells it, the log once. */
+  /** The report contains it always, the log once. */
   #sayUnreadable(reason: string | null): void {
     if (reason === this.#unreadable) return
     this.#unreadable = reason

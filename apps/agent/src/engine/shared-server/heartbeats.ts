@@ -9,8 +9,8 @@ const STILL_MS = 4_000
 const STILL_LOOKS = 2
 
 /**
- * Tells of processes that run whether they do anything, from what was read of them at several looks. It compares moments of one
- * clock with each other only, so that a wrong clock, or one that is put right meanwhile, tells nothing.
+ * Reports of processes that run whether they do anything, from what was read of them at several looks. It compares moments of one
+ * clock with each other only, so that a wrong clock, or one that is put right meanwhile, means nothing.
  */
 export class Heartbeats {
   readonly #seen = new Map<string, Seen>()
@@ -33,7 +33,7 @@ export class Heartbeats {
     return before.goesOn
   }
 
-  /** What the last look told of a process. */
+  /** What the last look showed of a process. */
   last(name: string, pid: number): boolean | null {
     const seen = this.#seen.get(name)
     return seen?.pid === pid ? seen.goesOn : null

@@ -42,7 +42,7 @@ const Said = z.object({
 })
 type SaidOfOne = NonNullable<z.infer<typeof Said>['dispatchers']>[number]
 
-/** Whether a process that was last active then goes on; of one that is stopped by a signal nothing more is told. */
+/** Whether a process that was last active then goes on; of one that is stopped by a signal nothing more is reported. */
 type GoesOn = (name: string, pid: number, at: string | null | undefined) => boolean | null
 
 function dispatcherFromRow(
@@ -154,7 +154,7 @@ const poolFromRow = ({ free_workers, mean_wait, ...row }: Record<string, unknown
   meanWaitMs: mean_wait,
 })
 
-/** The same with sessions, workers and pools, and why sessions are pinned; who goes on is what the last look has told. */
+/** The same with sessions, workers and pools, and why sessions are pinned; who goes on is what the last look has shown. */
 export async function readSharedServer(
   ask: AskRows,
   postmasterPid: number | null,

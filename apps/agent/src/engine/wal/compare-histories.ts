@@ -24,7 +24,7 @@ const PAGE_HEADER_MAX_BYTES = 40
 /**
  * Whether pg_rewind may be asked, and whether it need be. It takes two timelines of one number for one, and it ends an
  * interrupted recovery by running the engine alone, outside recovery: a standby would then write a checkpoint of its own
- * where its primary wrote something else, and would pass for one that has nothing to take back. So a standby on its
+ * where its primary wrote something else, and would pass for one that has no WAL to discard. So a standby on its
  * primary's timeline is judged by its WAL: it follows the same history if its last segment is the same. Of other members
  * the WAL before the histories parted has to be the same, as far as the primary still has it. In doubt it is refused.
  */

@@ -55,7 +55,7 @@ export function findKeptAside(place: Pick<Place, 'layout'>, name: KeptAsideName)
   return text === null ? null : Stored.parse(JSON.parse(text))
 }
 
-/** As it is told: without what only the agent needs of it. */
+/** As it is reported: without what only the agent needs of it. */
 export const told = (stored: StoredAside): KeptAside => KeptAside.parse(stored)
 
 /** Makes a copy count, once all of it is on disk. */

@@ -4,7 +4,7 @@ import type { Instance } from '../instance'
 
 /**
  * The timeline that an instance is on, as it answers. Of one that does not, the newest that its control file or a history in
- * its WAL tells: a promotion writes the history of its timeline first, and the control file only with the next checkpoint.
+ * its WAL shows: a promotion writes the history of its timeline first, and the control file only with the next checkpoint.
  * Null where nothing of it can be read.
  */
 export async function newestTimeline(instance: Instance): Promise<number | null> {

@@ -60,7 +60,7 @@ export const discardHint = (instance: Instance, first: string) =>
 
 /**
  * Finds where a stopped member's history left its primary's, by the histories of both, and by its WAL where two timelines
- * share a number. What cannot be told is said, and then all WAL on its disk is taken for its own: rather too much than too
+ * share a number. What is not known is said, and then all WAL on its disk is taken for its own: rather too much than too
  * little. Throws where not even that can be read.
  */
 export async function ownWal(instance: Instance, upstream: Upstream, context: Work): Promise<OwnWal> {

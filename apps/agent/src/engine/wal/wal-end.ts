@@ -29,7 +29,7 @@ export type Recovered = { received: Lsn | null; replayed: Lsn }
 
 /**
  * The end of the WAL on a standby's disk. What it has received counts, and what of it is there from before its start: a
- * receiver runs only once all of that is replayed. Null where that cannot be told for certain.
+ * receiver runs only once all of that is replayed. Null where that is not known for certain.
  */
 export async function endOnStandby(
   instance: Instance,
@@ -54,7 +54,7 @@ export async function endOnStandby(
 
 const bounded = (boundMs: number | undefined) => (boundMs === undefined ? {} : { boundMs })
 
-/** The end of the WAL of an instance that was ended; null where that cannot be told, or not within `boundMs`. */
+/** The end of the WAL of an instance that was ended; null where that is not known, or not within `boundMs`. */
 export async function endOfEnded(
   instance: Instance,
   context: Work,

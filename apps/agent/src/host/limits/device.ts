@@ -78,7 +78,7 @@ function linkTarget(path: string): string | null {
   }
 }
 
-/** `major:minor` of a device number as stat tells it (glibc's gnu_dev_major and gnu_dev_minor). */
+/** `major:minor` of a device number as stat reports it (glibc's gnu_dev_major and gnu_dev_minor). */
 export function numberOf(dev: bigint): string {
   const major = ((dev >> 8n) & 0xfffn) | ((dev >> 32n) & 0xfffff000n)
   const minor = (dev & 0xffn) | ((dev >> 12n) & 0xffffff00n)
@@ -109,7 +109,7 @@ export function parseMountedDevices(text: string): MountedDevice[] {
   })
 }
 
-/** Milliseconds in which a device had something to do, since it is there; null where that is not told. */
+/** Milliseconds in which a device had something to do, since it is there; null where that is not reported. */
 export function deviceBusyMs(number: string, sys = '/sys'): number | null {
   try {
     return busyMsIn(readFileSync(`${sys}/dev/block/${number}/stat`, 'latin1'))

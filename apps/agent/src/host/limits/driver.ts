@@ -14,7 +14,7 @@ export type GroupUse = {
   /** How long it wanted a processor and was kept from it by its limit. */
   cpuThrottledSeconds: number | null
   memoryBytes: number | null
-  /** Of that what the kernel cannot take back: private and shared memory, without files that it may read again. */
+  /** Of that what the kernel cannot reclaim: private and shared memory, without files that it may read again. */
   memoryHeldBytes: number | null
   outOfMemoryKills: number | null
   /** Written pages of files that wait until the kernel sends them to storage, or are on their way. */
@@ -48,7 +48,7 @@ export interface LimitDriver {
   /** As read back from the kernel; null where there are no groups. */
   inForce(instanceId: string, devices: Devices): InstanceLimits | null
   use(instanceId: string): GroupUse | null
-  /** Whether limits of writes hold for what the kernel writes back by itself. */
+  /** Whether limits of writes hold for what the kernel itself writes back. */
   readonly limitsWriteBack: boolean
   /** Why a limit that is set does not hold, or less than its name says. */
   gaps(limits: InstanceLimits): { limit: keyof InstanceLimits; why: string }[]

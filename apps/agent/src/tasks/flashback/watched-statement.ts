@@ -28,7 +28,7 @@ const ofTable = ['reading TOAST', 'reading the table']
 /** More is not done before the statement has ended. */
 const MOST = 0.99
 
-/** A counter of the engine's, which begins anew with each pass. */
+/** A counter of the engine's, which begins again with each pass. */
 function passes(): (done: number, total: number) => { done: number; total: number } {
   let before = 0
   let last = { done: 0, total: 0 }
@@ -76,7 +76,7 @@ export function workOf(): (seen: Progress) => Work {
 }
 
 /**
- * Runs statements in a database over a session of their own, while another one tells how far the engine is with them and
+ * Runs statements in a database over a session of their own, while another one reports how far the engine is with them and
  * cancels them when that is asked for. An engine that answers nothing hangs: then the task fails, so that its operation keeps
  * nobody from a failover.
  */

@@ -408,7 +408,7 @@ async function keepPassword(client: pg.Client, password: string, context: TaskCo
   }
 }
 
-/** What is registered, and what of a registration nothing tells any more. */
+/** What is registered, and what of a registration nothing reports any more. */
 function registrationOf(
   task: Task,
   found: Found,
@@ -426,7 +426,7 @@ function registrationOf(
     enginePrefix,
     ...(user ? { user } : {}),
     ...(workedIn === null ? {} : { workedIn }),
-    // what is not meant to be a primary is not started again by itself as one
+    // what is not meant to be a primary is not automatically started again as one
     expected: postmaster && task.memberRole !== 'fenced' ? ('running' as const) : ('stopped' as const),
     agentPassword,
   }
@@ -470,7 +470,7 @@ function registrationOf(
   }
 }
 
-/** Registered: keeps it from being a primary where it is not meant to be one, and sees it as the report will tell it. */
+/** Registered: keeps it from being a primary where it is not meant to be one, and sees it as the report will have it. */
 async function settle(task: Task, context: TaskContext, lost: Lost) {
   const instance = context.instances.get(task.instanceId)
   await instance.look()

@@ -16,8 +16,8 @@ const LEFT_GRACE_MS = 2_000
 const signals = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
 
 /**
- * Stops the instance unless it is stopped and waits until every process of it has ended. An engine that was told to stop
- * cannot be told otherwise: who gives up, or whose deadline has passed, leaves it stopping. One that does not obey an
+ * Stops the instance unless it is stopped and waits until every process of it has ended. An engine that was ordered to stop
+ * cannot be ordered otherwise: who gives up, or whose deadline has passed, leaves it stopping. One that does not obey an
  * immediate stop is killed with all its processes, and so is what a postmaster leaves behind.
  */
 export async function endInstance(

@@ -8,7 +8,7 @@ import type { TaskBody } from '../runner/task'
 
 /**
  * Clients on other hosts come in over TLS only from now on. Only lines that Floe wrote are changed; where another one lets
- * such a client in without TLS, nothing is, and the refusal names it. The engine itself reads the file before it is told to.
+ * such a client in without TLS, nothing is, and the refusal names it. The engine itself reads the file before it is ordered to.
  */
 export const requireTls: TaskBody<'require-tls'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)

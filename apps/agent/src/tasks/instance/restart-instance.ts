@@ -21,7 +21,7 @@ type RolledBack = NonNullable<TaskResult<'restart-instance'>['rolledBack']>
 
 /**
  * Stops and starts it. Run again after a kill, it sees by the postmaster's start whether the stop was done already. Where
- * the engine does not start with settings that were changed since it last became ready, they are put back and it is
+ * the engine does not start with settings that were changed since it last became ready, they are rolled back and it is
  * started with the former ones.
  */
 export const restartInstance: TaskBody<'restart-instance'> = async (task, context) => {

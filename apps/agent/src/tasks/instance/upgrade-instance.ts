@@ -122,7 +122,7 @@ async function startOn(
   primary: PrimaryTold | undefined,
   context: TaskContext,
 ): Promise<void> {
-  // an engine that was told to stop cannot be told otherwise
+  // an engine that was ordered to stop cannot be ordered otherwise
   if (!runsFrom(prefix, instance.postmaster) || instance.postmaster?.status === 'stopping')
     await endInstance(instance, 'fast', context)
   context.registry.update(instance.instanceId, { enginePrefix: prefix })
@@ -141,7 +141,7 @@ async function goBack(
   const { name } = instance.registered
   const why = [failed?.message, failed?.detail].filter(Boolean).join(': ')
   if (given === null) context.log(`it did not start: ${why}`)
-  // it has to run again whoever gives up
+  // it has to run again no matter who gives up
   const whole = { ...context, signal: new AbortController().signal }
   try {
     await instance.look()

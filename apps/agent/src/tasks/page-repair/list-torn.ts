@@ -9,7 +9,7 @@ import type { TaskBody } from '../runner/task'
 const LIST_BOUND_MS = 3_600_000
 
 /**
- * Has the engine list its torn pages: a start that ends by itself before it has changed anything. What a killed agent left
+ * Has the engine list its torn pages: a start that ends on its own before it has changed anything. What a killed agent left
  * of one is ended first.
  */
 export const listTorn: TaskBody<'list-torn'> = async (task, context) => {

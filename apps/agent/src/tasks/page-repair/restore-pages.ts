@@ -102,7 +102,7 @@ async function restore(
   return { dataDirectory: place.dataDirectory, redo, warnings: backup.warnings }
 }
 
-/** What its control file tells before a byte is copied. */
+/** What its control file says before a byte is copied. */
 function refuseOtherHistory({ control, firstWal }: BaseBackup, list: TornList): void {
   if (control.systemIdentifier !== list.systemIdentifier)
     throw fault('restore.other_system', 'the backup is of another system', {

@@ -33,10 +33,10 @@ async function position(client: pg.Client): Promise<Position> {
 
 /**
  * Makes a standby the primary, once it has all that it must have. Run again after it was promoted, it only says so. Where it
- * fails before it has told the engine, its fault says so: the caller may then try again, or have another one promoted.
+ * fails before it has ordered the engine, its fault says so: the caller may then try again, or have another one promoted.
  */
 export const promoteInstance: TaskBody<'promote-instance'> = async (task, context) => {
-  // the run before, of which nothing is known, may have told the engine
+  // the run before, of which nothing is known, may have ordered the engine
   const asked = { engine: context.resumed }
   try {
     return await promote(task, context, asked)

@@ -68,7 +68,7 @@ export class TaskRunner {
     }
   }
 
-  /** Drops what ended long ago, and tells of files that could not be read as tasks for as long as they lie there. */
+  /** Drops what ended long ago, and reports files that could not be read as tasks for as long as they lie there. */
   prune(): void {
     try {
       const dropped = this.#store.prune()
@@ -141,7 +141,7 @@ export class TaskRunner {
     return this.#running.get(idOf(key))?.stored ?? this.#unstored.get(idOf(key)) ?? this.#store.find(key)
   }
 
-  /** Whoever reads waits for others that do, where they are many. */
+  /** A reader waits for others, where they are many. */
   #refuseReader(task: TaskInput): void {
     if (!taskManner(task.kind).readsTables) return
     const reading = [...this.#running.values()].filter(
@@ -207,7 +207,7 @@ export class TaskRunner {
       this.#log.info('task.cancel_asked', key)
       running.abort.abort(cancelled())
     } else if (!running && !this.#find(key)) {
-      // a start that is still on its way must not begin what somebody was told is cancelled
+      // a start that is still on its way must not begin what was reported as cancelled
       this.#store.refuse(key)
       this.#log.info('task.refused', key)
     }

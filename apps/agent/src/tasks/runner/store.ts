@@ -14,7 +14,7 @@ import { Fault } from '@floe/domain'
 import { replaceFile } from '@floe/host/replace-file'
 import { z } from 'zod'
 
-/** A task as it is kept. It is written before anything is done and before anybody is told of its end. */
+/** A task as it is kept. It is written before anything is done and before its end is reported to anybody. */
 export const StoredTask = z.object({
   version: z.literal(1),
   key: TaskKey,
@@ -33,7 +33,7 @@ const KEEP_MS = 7 * 86_400_000
 
 /**
  * Tasks in files, one each, with their log lines in a file beside. A file that does not read as a task is moved to
- * `unreadable/` and told of: its key then counts as never started, which is safe because every task may run twice.
+ * `unreadable/` and reported: its key then counts as never started, which is safe because every task may run twice.
  */
 export class TaskStore {
   readonly #directory: string

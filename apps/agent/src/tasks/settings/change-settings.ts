@@ -13,7 +13,7 @@ import type { TaskBody, TaskContext } from '../runner/task'
 /**
  * Checks the changes by the instance's own binary, writes the managed file, reloads and reads back over a new connection.
  * Nothing is changed when one of them is refused; when the engine does not take one after all, or lets nobody in any
- * more, the former file is put back. It is noted before it is replaced, so that a run after a kill finds it.
+ * more, the former file is restored. It is noted before it is replaced, so that a run after a kill finds it.
  */
 export const changeSettings: TaskBody<'change-settings'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)

@@ -23,7 +23,7 @@ const Noted = z.object({
 
 /**
  * Adopts configuration drift, or reverts it. Either way the engine reads its files again and a new
- * connection has to come in, else everything is put back as it was found.
+ * connection has to come in, else everything is restored as it was found.
  */
 export const resolveDrift: TaskBody<'resolve-drift'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)
@@ -55,7 +55,7 @@ async function resolve(
 ): Promise<TaskResult<'resolve-drift'>> {
   const { layout } = instance
   writeFileTexts(layout, wanted, instance.user)
-  // what is put back may be a text of an earlier version
+  // what is rolled back may be a text of an earlier version
   completeManagedFile(layout.managedFile, instance.user)
   const names = [...new Set(drift.map((d) => d.name))]
   const after = await withInstance(instance, async (client) => {

@@ -32,7 +32,7 @@ import { runCommand } from '../../host/run-command'
 import { isThere, removeTree } from '../../host/tree'
 import type { TaskBody, TaskContext } from '../runner/task'
 
-/** Files that one command copies, and after which progress is told. */
+/** Files that one command copies, and after which progress is reported. */
 const FILES_AT_A_TIME = 32
 const COPY_BOUND_MS = 600_000
 /** Counting reads everything that is kept once. */
@@ -45,7 +45,7 @@ const SPARE_BYTES = 64 * 1024 * 1024
 /**
  * Copies aside the WAL that only a member has, before its rejoin takes that back: from where its history left the
  * primary's to the end of what is on its disk, with the histories of its timelines. Copied, not moved, and on disk before
- * it counts. Nothing of the member is changed; where it fails nothing may be taken back.
+ * it counts. Nothing of the member is changed; where it fails nothing may be discarded.
  */
 export const keepAside: TaskBody<'keep-aside'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)

@@ -14,7 +14,7 @@ type Told = {
 type Running = { kind: string; reason: string; startedAt: number }
 
 /**
- * Checkpoints as bands for the charts: the write phase, then the sync phase. A start that the log did not tell is
+ * Checkpoints as bands for the charts: the write phase, then the sync phase. A start that the log does not contain is
  * reckoned from the end. One that is running is drawn as writing up to `now`.
  */
 export function checkpointBands(

@@ -10,7 +10,7 @@ import { faultOf } from '@/trpc/fault'
 export type CheckpointView = RouterOutputs['checkpoint']['list']['checkpoints'][number]
 export type RunningCheckpointView = NonNullable<RouterOutputs['checkpoint']['running']['running']>
 
-/** Most checkpoints that a page reads: as many as can be told apart on a chart. */
+/** Most checkpoints that a page reads: as many as can be distinguished on a chart. */
 export const mostCheckpoints = 1_000
 /** Up to this range they are read often. */
 const shortRangeMs = 6 * 3_600_000

@@ -55,7 +55,7 @@ export function AutomaticWordAlert({ word, primary }: { word: AutomaticWord; pri
   )
 }
 
-/** Whether the cluster fails over by itself, what that takes, and how long it waits. */
+/** Whether the cluster fails over automatically, what that takes, and how long it waits. */
 export function AutomaticCard({ detail }: { detail: ClusterDetail }) {
   const {
     cluster,

@@ -10,7 +10,7 @@ const EVERY_MS = 60_000
 
 /**
  * What members had alone and is kept aside on their hosts since they were rejoined; nothing while there is none. A host that
- * does not answer is told of elsewhere on the page.
+ * does not answer is reported elsewhere on the page.
  */
 export function KeptAsideLines({ members }: { members: readonly Member[] }) {
   const trpc = useTRPC()

@@ -2,7 +2,7 @@ import { formatDuration, lsnDistance, type StandbySeen } from '@floe/domain'
 
 /**
  * PostgreSQL's replay_lag as shown. It is null both for a standby that has replayed everything while nothing is written
- * and for one that has not answered yet: only the positions tell them apart.
+ * and for one that has not answered yet: only the positions distinguish them.
  */
 export function replayLagWords(
   seen: Pick<StandbySeen, 'replayLagMs' | 'replayedLsn'> | undefined,

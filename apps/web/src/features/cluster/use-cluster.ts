@@ -29,7 +29,7 @@ export function useCluster({ enabled = true, everyMs = 1_500 } = {}) {
   return query
 }
 
-/** The verbs of a cluster as mutations; each tells in a toast that it was asked for. */
+/** The verbs of a cluster as mutations; each reports in a toast that it was asked for. */
 export function useClusterVerbs() {
   const trpc = useTRPC()
   const toast = useToast()

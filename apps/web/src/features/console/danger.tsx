@@ -1,7 +1,7 @@
 import { Button } from '@floe/ui'
 import type { ReactNode } from 'react'
 
-/** A row of a danger zone: what a verb does that cannot be taken back, and its button; `guards`: what keeps from that. */
+/** A row of a danger zone: what a verb does that cannot be undone, and its button; `guards`: what keeps from that. */
 export function Danger({
   title,
   button,

@@ -7,7 +7,7 @@ type Read = { status: 'pending' | 'error' | 'success'; error: unknown }
 
 /**
  * The fault of something that is asked again and again. A query without an answer is pending each time it is asked: its last
- * fault stands meanwhile, so that the page does not jump. `what` tells questions apart.
+ * fault stands meanwhile, so that the page does not jump. `what` distinguishes questions.
  */
 export function useStandingFault({ status, error }: Read, what: string): Fault | null {
   const [kept, setKept] = useState<{ what: string; error: unknown } | null>(null)

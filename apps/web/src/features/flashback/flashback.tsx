@@ -112,7 +112,7 @@ function Tables({
   const results = useResults(database)
   const flashed = useOrdered(target.flashback)
   const made = FlashbackMade.safeParse(flashed?.operation?.result).data ?? null
-  // an agent that does not answer is told of at the top of the page
+  // an agent that does not answer is reported at the top of the page
   if (window.fault && !tables.data) return children
   return (
     <>

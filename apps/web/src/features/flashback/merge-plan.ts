@@ -6,7 +6,7 @@ export type MergeOptions = { insertMissing: boolean; restoreChanged: boolean; de
 
 export const standardMerge: MergeOptions = { insertMissing: true, restoreChanged: true, deleteAdded: false }
 
-/** What can be done with a table whose rows no key tells apart. */
+/** What can be done with a table whose rows no key distinguishes. */
 export const keylessMerge: MergeOptions = { insertMissing: true, restoreChanged: false, deleteAdded: false }
 
 export const doesNothing = (options: MergeOptions): boolean =>

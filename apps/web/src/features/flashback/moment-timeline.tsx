@@ -25,7 +25,7 @@ type Timeline = {
 }
 
 /**
- * The window from its oldest point to now, with the transaction rate, a mark for each flashback point and for what WAL tells of
+ * The window from its oldest point to now, with the transaction rate, a mark for each flashback point and for what WAL has of
  * tables. A press or a drag chooses the moment, keys move it, a mark chooses the moment before it.
  */
 export function MomentTimeline(props: Timeline) {

@@ -31,7 +31,7 @@ export function RowsPanel({
   const read = useMutation(trpc.flashback.rows.mutationOptions())
   const { reset } = read
   // rows of another comparison are not these
-  // biome-ignore lint/correctness/useExhaustiveDependencies: read anew for each operation
+  // biome-ignore lint/correctness/useExhaustiveDependencies: read again for each operation
   useEffect(() => reset(), [operationId, reset])
   if (counts.removed + counts.changed + counts.added === 0) return null
   if (read.data)

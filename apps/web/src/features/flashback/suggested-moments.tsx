@@ -6,7 +6,7 @@ import { type EventGroup, groupInWords, justBefore } from './table-events'
 
 const SHOWN = 3
 
-/** Moments that somebody probably wants: just before what WAL tells of the table, what took rows away first. */
+/** Moments that somebody probably wants: just before what WAL has of the table, what took rows away first. */
 export function SuggestedMoments({
   groups,
   moment,

@@ -10,7 +10,7 @@ import { groupEvents } from './table-events'
 const READING_MS = 1_000
 const READ_MS = 5_000
 
-/** What WAL of the window tells of the tables of a database, or of one; null asks nothing. */
+/** What WAL of the window has of the tables of a database, or of one; null asks nothing. */
 export function useActivity(database: string | null, table: number | null) {
   const { instanceId, state } = useInstance()
   const trpc = useTRPC()

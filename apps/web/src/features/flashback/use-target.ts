@@ -58,13 +58,13 @@ export function writeTarget(params: URLSearchParams, change: Partial<Target>): U
 }
 
 /**
- * The target of this page, kept in its address so that it can be shared and survives a reload. The router tells of a changed
+ * The target of this page, kept in its address so that it can be shared and survives a reload. The router reports a changed
  * address some time later, and of several one after another; a key that is pressed meanwhile moves the moment that the one
  * before it has chosen.
  */
 export function useTarget(): [Target, (change: Partial<Target>) => void] {
   const told = useSearchParams().toString()
-  /** What was written and not told yet, the oldest first. */
+  /** What was written and not reported yet, the oldest first. */
   const written = useRef<string[]>([])
   const [ahead, setAhead] = useState<string | null>(null)
   useEffect(() => {

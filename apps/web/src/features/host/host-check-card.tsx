@@ -43,7 +43,7 @@ const looks: Record<HostCheckSeverity, { word: string; tone: BadgeTone }> = {
   ok: { word: 'as wanted', tone: 'good' },
 }
 
-/** The machine against the recommended list: what the last check told, when that was, and a button for another one. */
+/** The machine against the recommended list: what the last check reported, when that was, and a button for another one. */
 export function HostCheckCard({ host, check }: { host: Detail['host']; check: Detail['check'] }) {
   const trpc = useTRPC()
   const queries = useQueryClient()
@@ -54,7 +54,7 @@ export function HostCheckCard({ host, check }: { host: Detail['host']; check: De
     }),
   )
   const { last, failed } = check
-  // what just went wrong is told once, by the answer to the press
+  // what just went wrong is reported once, by the answer to the press
   const fault = run.error ? faultOf(run.error) : run.isPending ? null : (failed?.fault ?? null)
   const silent = host.revokedAt !== null || host.state === 'offline'
   const busy = run.isPending || check.openSince !== null

@@ -10,7 +10,7 @@ import { administratorHint, useMayAdminister } from '../console/account-context'
 
 type Host = RouterOutputs['host']['show']['host']
 
-/** What the host gets its power from, as a person names it: no machine can tell. */
+/** What the host gets its power from, as a person names it: no machine can know it. */
 export function PowerSupplyCard({ host }: { host: Host }) {
   const trpc = useTRPC()
   const toast = useToast()

@@ -12,7 +12,7 @@ export const BELL_SHOWS = 5
 const SETTLE_MS = 1_000
 
 /**
- * The newest open incidents and how many there are. Told live: by the page's own stream where it has one (that of
+ * The newest open incidents and how many there are. Sent live: by the page's own stream where it has one (that of
  * telemetry says it, that of an operation does not: then it is asked for every 10 s), else by one for this purpose.
  */
 export function useOpenIncidents() {

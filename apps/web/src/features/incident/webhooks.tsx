@@ -30,7 +30,7 @@ import { useAccount } from '../console/account-context'
 
 type Webhook = RouterOutputs['webhook']['list']['webhooks'][number]
 
-/** Addresses that are told of every incident. */
+/** Endpoints notified when an incident opens or resolves. */
 export function Webhooks() {
   const trpc = useTRPC()
   const toast = useToast()
@@ -210,7 +210,7 @@ export function Webhooks() {
   )
 }
 
-/** What an address was told, newest first, and how each message fared. */
+/** What was sent to an address, newest first, and how each message fared. */
 function Messages({ webhookId }: { webhookId: string }) {
   const trpc = useTRPC()
   const query = useQuery(trpc.webhook.deliveries.queryOptions({ webhookId }, { refetchInterval: 3_000 }))

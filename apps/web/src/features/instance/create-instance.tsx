@@ -149,7 +149,7 @@ function CreateForm({
   const check = useMutation(trpc.instance.check.mutationOptions())
   const error = create.error ?? check.error
   const refused: Fault | null = error ? faultOf(error) : null
-  // a name that is taken is told beside the name
+  // a name that is taken is reported beside the name
   const nameTaken = refused?.code === 'instance.name_taken' ? refused : null
   const fault = limitFault ?? (nameTaken ? null : refused)
   const several = (hosts.data?.hosts.length ?? 0) > 1

@@ -24,7 +24,7 @@ export function CreationFailedBadge() {
 }
 
 /**
- * The page of an instance whose creation failed and could not be taken back: why, and how to be rid of it. It has no charts
+ * The page of an instance whose creation failed and could not be undone: why, and how to be rid of it. It has no charts
  * and no settings, because there is no engine.
  */
 export function CreationFailed() {

@@ -5,7 +5,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useTRPC } from '@/trpc/client'
 import { OperationLink } from '../operation/operation-link'
 
-/** The verbs of an instance as mutations; each tells in a toast that it was asked for, with the operation's address. */
+/** The verbs of an instance as mutations; each reports in a toast that it was asked for, with the operation's address. */
 export function useInstanceVerbs(name: string) {
   const trpc = useTRPC()
   const toast = useToast()

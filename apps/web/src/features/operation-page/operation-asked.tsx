@@ -71,7 +71,7 @@ const unconfirmed = (verdict: Verdict) => verdict.kind === 'proven' && verdict.p
 
 /** Of a failover. */
 const Judged = z.object({ verdict: Verdict, fenced: z.boolean() })
-/** Of what the controller decided by itself. */
+/** Of what the controller decided automatically. */
 const Decided = z.object({ because: z.array(z.string()).min(1) })
 
 /** What was asked for, and what came out of it. */

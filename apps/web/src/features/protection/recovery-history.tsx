@@ -119,7 +119,7 @@ const counted = (
 
 type Told = { startedAt: number; start?: { readyAt: number } | null | undefined }
 
-/** Whether the instance tells of another recovery than the newest stored one, or more of the same. */
+/** Whether the instance reports another recovery than the newest stored one, or more of the same. */
 const isNewer = (told: Told | null | undefined, stored: Told | undefined) =>
   Math.round(told?.startedAt ?? 0) > Math.round(stored?.startedAt ?? 0) ||
   Math.round(told?.start?.readyAt ?? 0) > Math.round(stored?.start?.readyAt ?? 0)

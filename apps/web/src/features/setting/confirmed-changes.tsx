@@ -29,7 +29,7 @@ export function changeInWords({ name, oldValue, newValue }: ConfirmedSetting) {
 
 export type ConfirmedChanges = { confirmed: MemberConfirmed[]; operationId: OperationId }
 
-/** Says which values the instances themselves told after they were applied. */
+/** Says which values the instances themselves reported after they were applied. */
 export function ConfirmedAlert({ changes }: { changes: ConfirmedChanges | null }) {
   if (!changes) return null
   const members = new Set(changes.confirmed.map((c) => c.member))

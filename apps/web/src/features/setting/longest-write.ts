@@ -2,7 +2,7 @@ import type { SettingView } from '@/server/api'
 import { leadValue } from './setting-diff'
 import { formatSize, parseSize, unitBytes } from './size-value'
 
-/** Every process of these kinds has its share of the pool, and so have what PostgreSQL adds by itself. */
+/** Every process of these kinds has its share of the pool, and so has what PostgreSQL itself adds. */
 const processSettings = [
   'max_connections',
   'autovacuum_worker_slots',

@@ -192,7 +192,7 @@ export function SettingList({ scope }: { scope: SettingScope }) {
   )
 }
 
-/** Why whoever is signed in cannot change a setting here; null where he can. */
+/** Why the person who is signed in cannot change a setting here; null where he can. */
 function useRefusal(several: boolean): (setting: SettingView) => string | null {
   const mayChange = useMayChange()
   const mayAdminister = useMayAdminister()

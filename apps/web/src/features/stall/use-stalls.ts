@@ -8,7 +8,7 @@ import { faultOf } from '@/trpc/fault'
 
 export type StallView = RouterOutputs['stall']['list']['stalls'][number]
 
-/** Most stalls that a page reads: as many as can be told apart on a chart. */
+/** Most stalls that a page reads: as many as can be distinguished on a chart. */
 export const mostStalls = 500
 const shortRangeMs = 6 * 3_600_000
 const none: readonly StallView[] = []

@@ -19,7 +19,7 @@ const askAgainMs = 1_000
  * The page's one live subscription: `onSamples` gets them in ascending order per instance, none missing and none twice;
  * `onReset` says that too much was missed, and the number after which the stream goes on. Facts that moved meanwhile
  * (states, operations, incidents) are asked for again. It is closed while the tab is hidden and begins again after the
- * last sample seen, as it does by itself after a broken connection. `start` says after which number each instance's
+ * last sample seen, as it does automatically after a broken connection. `start` says after which number each instance's
  * samples are wanted, and is null until that is known; only a change of the set of instances reopens the stream.
  */
 export function useTelemetryStream(

@@ -19,7 +19,7 @@ export type Attempt = {
 
 /**
  * Counts wrong passphrases in this process; who is over a bound is not refused but late (late-checks.ts). An attempt counts from its beginning, so that many at once are not all let
- * through, and is taken back when no passphrase was looked at or it was right.
+ * through, and is not counted when no passphrase was looked at or it was right.
  */
 export class SignInLimit {
   readonly #moments = new Map<string, object[]>()

@@ -29,7 +29,7 @@ export class InstanceFeed {
   readonly #source: FeedSource
   readonly #onLost: (error: unknown) => void
 
-  /** `onLost`: told once each time the stream is lost, not at every try to get it back. */
+  /** `onLost`: called once each time the stream is lost, not at every try to get it back. */
   constructor(source: FeedSource, onLost: (error: unknown) => void = () => {}) {
     this.#source = source
     this.#onLost = onLost

@@ -3,7 +3,7 @@ import { checkpointReason } from '@floe/telemetry'
 import { viewerProcedure } from '../../procedures'
 import { CheckpointList, CheckpointListInput } from './checkpoint.types'
 
-/** Checkpoints of an instance as its server log told them, newest first. */
+/** Checkpoints of an instance as its server log has them, newest first. */
 export const list = viewerProcedure
   .input(CheckpointListInput)
   .output(CheckpointList)

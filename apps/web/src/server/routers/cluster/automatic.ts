@@ -5,7 +5,7 @@ import { ClusterAutomaticInput } from './cluster.types'
 import { requireCluster } from './find'
 
 /**
- * Orders whether and how a cluster fails over by itself. Refused with the first of automaticBlockers() (`automatic.…`), which
+ * Orders whether and how a cluster fails over automatically. Refused with the first of automaticBlockers() (`automatic.…`), which
  * `cluster.show` lists.
  */
 export const automatic = operatorProcedure

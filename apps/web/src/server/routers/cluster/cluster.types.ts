@@ -77,7 +77,7 @@ export const ClusterDetail = z.object({
   candidates: z.object({ switchover: z.array(Candidate), failover: z.array(Candidate) }),
   stages: z.object({ switchover: z.array(OperationStage), failover: z.array(OperationStage) }),
   waiting: Waiting.nullable(),
-  /** Why it must not fail over by itself, each a reason; empty where it may. */
+  /** Why it must not fail over automatically, each a reason; empty where it may. */
   automaticBlockers: z.array(Fault),
   /** Why it would not if its primary were lost now: too few of the standbys that report so are there. */
   automaticShortage: Fault.nullable(),
@@ -97,7 +97,7 @@ export const ClusterDeletionProtection = z.object({ clusterId: ClusterId, name: 
 
 export const ClusterAutomaticInput = z.object({
   clusterId: ClusterId,
-  /** Times in ms; null: it does not fail over by itself. */
+  /** Times in ms; null: it does not fail over automatically. */
   automatic: AutomaticFailover.nullable(),
   idempotencyKey: IdempotencyKey.optional(),
 })

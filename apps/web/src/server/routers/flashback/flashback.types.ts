@@ -24,7 +24,7 @@ export const FlashbackRead = z.object({
   log: FlashbackLog.nullable(),
   /** Moments from which pages can be rebuilt, oldest first. */
   points: z.array(FlashbackPoint),
-  /** Null where none was asked for, or engine or agent cannot tell. */
+  /** Null where none was asked for, or engine or agent cannot report it. */
   sample: FlashbackSample.nullable().default(null),
   /** ms since the epoch */
   observedAt: z.number(),

@@ -14,9 +14,9 @@ import { HostCheckInput, HostCheckShown } from './host.types'
 import { hostCheckShown } from './host.views'
 
 /**
- * Has the machine of a host checked by its agent, and waits for what that tells: a task, though nothing is changed. While
- * one is open it is that one. Throws `host.not_found`, `host.revoked`, or why the check told nothing; what an earlier one
- * told is kept.
+ * Has the machine of a host checked by its agent, and waits for what that reports: a task, though nothing is changed. While
+ * one is open it is that one. Throws `host.not_found`, `host.revoked`, or why the check returned no result; what an earlier one
+ * reported is kept.
  */
 export const check = operatorProcedure
   .input(HostCheckInput)

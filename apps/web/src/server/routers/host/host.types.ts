@@ -120,7 +120,7 @@ export const HostRemove = HostRevoke.extend({
 export const EnrolmentWithdrawInput = z.object({ enrolmentId: z.uuid() })
 
 export const HostCheckInput = z.object({ hostId: HostId })
-/** What is known of the machine by its checks: the last that told something, and why a later one did not. */
+/** What is known of the machine by its checks: the last that returned a result, and why a later one did not. */
 export const HostCheckShown = z.object({
   last: z.object({ at: z.number(), actorName: z.string(), check: HostCheck }).nullable(),
   failed: z.object({ at: z.number(), actorName: z.string(), fault: Fault }).nullable(),
@@ -232,7 +232,7 @@ export const HostMapView = z.object({
       sampleAt: z.number().nullable(),
     }),
   ),
-  /** Whether its kernel has a high limit of memory, as far as its agent told. */
+  /** Whether its kernel has a high limit of memory, as far as its agent reported. */
   memoryHigh: z.boolean(),
   /** What all instances may use together; empty while the host's size is not known. */
   sums: z.array(LimitSum),

@@ -9,7 +9,7 @@ const LOOK_MS = 10_000
 /** And at most this often, however many notifications come. */
 const REST_MS = 200
 
-/** How many incidents are open, told again whenever one moved. */
+/** How many incidents are open, sent again whenever one moved. */
 export const watch = viewerProcedure.subscription(async function* ({
   ctx,
   signal,

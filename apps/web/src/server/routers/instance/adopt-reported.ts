@@ -8,7 +8,7 @@ import { submit } from '../operation/submit'
 import { InstanceAdoptReportedInput } from './instance.types'
 
 /**
- * Makes an instance known to the console that a host's agent reports and that no row tells of, with a cluster of its own. What it
+ * Makes an instance known to the console that a host's agent reports and that no row records, with a cluster of its own. What it
  * is is asked of the agent now: a probe, within 3 s. One that follows another instance is refused, and one that was deleted here.
  */
 export const adoptReported = operatorProcedure
@@ -50,7 +50,7 @@ export const adoptReported = operatorProcedure
     return submitted
   })
 
-/** What is recorded of it; throws for one that is no primary of its own, or of which that cannot be told. */
+/** What is recorded of it; throws for one that is no primary of its own, or of which that is not known. */
 function reportedAs(
   seen: InstanceObserved,
   name: InstanceName,

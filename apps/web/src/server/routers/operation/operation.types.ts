@@ -75,7 +75,7 @@ export const OperationDetail = OperationSummary.extend({
   cancellable: z.boolean(),
   /** True when it failed or was cancelled and nobody took it up again yet (operation.retry). */
   retryable: z.boolean(),
-  /** The operation this one takes up again, and the one that took this one up. */
+  /** The operation this one retries, and the one that retried this one. */
   retryOf: OperationId.nullable(),
   retriedBy: OperationId.nullable(),
 })

@@ -3,7 +3,7 @@ import { viewerProcedure } from '../../procedures'
 import { memberOf, readScope } from './scope'
 import { SettingDrift, SettingDriftInput } from './setting.types'
 
-/** Configuration drift of each member, as its agent last told; at most some seconds after the change. */
+/** Configuration drift of each member, as its agent last reported; at most some seconds after the change. */
 export const drift = viewerProcedure
   .input(SettingDriftInput)
   .output(SettingDrift)

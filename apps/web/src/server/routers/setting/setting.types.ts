@@ -223,7 +223,7 @@ export const SettingDriftEntry = z.object({
 })
 export type SettingDriftEntry = z.infer<typeof SettingDriftEntry>
 export const SettingDrift = z.object({
-  /** `observedAt`: when its agent told, ms since the epoch; null where it never has. */
+  /** `observedAt`: when its agent reported it, ms since the epoch; null where it never has. */
   members: z.array(SettingMember.extend({ observedAt: z.number().nullable() })),
   drift: z.array(SettingDriftEntry),
 })

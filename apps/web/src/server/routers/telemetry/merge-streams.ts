@@ -3,7 +3,7 @@ import type { TelemetryEvent } from './telemetry.types'
 
 type Changed = Extract<TelemetryEvent, { type: 'changed' }>
 
-/** What moved is told at most this often; the same row's changes in between count as one. */
+/** What moved is reported at most this often; the same row's changes in between count as one. */
 const GATHER_MS = 200
 /** After a time of not hearing, any row may have changed. */
 const everything = changeNouns.map((noun) => ({ noun, id: '*' }))

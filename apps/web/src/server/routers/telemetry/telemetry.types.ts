@@ -16,7 +16,7 @@ export const TelemetryHistoryInput = z
     to: z.number().optional(),
     minutes: z.number().positive().max(longestRangeMinutes).optional(),
     metrics: MetricNames,
-    /** Metrics of which the largest value within each point is told, too. */
+    /** Metrics of which the largest value within each point is reported, too. */
     maximumOf: z.array(z.enum(names)).max(names.length).default([]),
     maxPoints: z.number().int().min(10).max(5_000).default(600),
   })
@@ -84,7 +84,7 @@ export const TelemetryEvent = z.discriminatedUnion('type', [
   /** In ascending order of seq per instance, without gap or duplicate. `sentAt` is the console's clock. */
   z.object({ type: z.literal('samples'), samples: z.array(LiveSample), sentAt: z.number() }),
   /**
-   * More was missed than is worth sending one by one (or numbering began anew): read telemetry.history again and
+   * More was missed than is worth sending one by one (or numbering began again): read telemetry.history again and
    * subscribe after its newestSeq. What follows here begins after this `newestSeq`.
    */
   z.object({ type: z.literal('reset'), instanceId: InstanceId, newestSeq: z.number().int() }),

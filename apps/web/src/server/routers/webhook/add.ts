@@ -2,7 +2,7 @@ import { insertAuditEvent, insertWebhook, inTransaction, webhookSecret } from '@
 import { adminProcedure } from '../../procedures'
 import { WebhookAdded, WebhookAddInput } from './webhook.types'
 
-/** Tells an address of every incident from now on. Admins: the controller sends to whatever address is named. */
+/** Notifies an address of every incident from now on. Admins: the controller sends to whatever address is named. */
 export const add = adminProcedure
   .input(WebhookAddInput)
   .output(WebhookAdded)

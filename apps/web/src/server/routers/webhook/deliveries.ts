@@ -5,7 +5,7 @@ import { ms } from '../operation/operation.views'
 import { seesWhole } from './sees-whole'
 import { DeliveryList, WebhookRef } from './webhook.types'
 
-/** What a webhook was told or is still to be told, newest first, and how each message fared. Throws `webhook.not_found`. */
+/** What was sent or is still to be sent to a webhook, newest first, and how each message fared. Throws `webhook.not_found`. */
 export const deliveries = viewerProcedure
   .input(WebhookRef)
   .output(DeliveryList)

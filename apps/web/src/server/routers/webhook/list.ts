@@ -3,7 +3,7 @@ import { viewerProcedure } from '../../procedures'
 import { seesWhole } from './sees-whole'
 import { WebhookList } from './webhook.types'
 
-/** Who is told of incidents, each with how its newest message fared. */
+/** Who is notified of incidents, each with how its newest message fared. */
 export const list = viewerProcedure.output(WebhookList).query(async ({ ctx }) => {
   const whole = seesWhole(ctx.actor)
   const rows = await listWebhooks(ctx.ports.database.pool)

@@ -3,7 +3,7 @@ import { fault } from '@floe/domain'
 import { adminProcedure } from '../../procedures'
 import { WebhookRef } from './webhook.types'
 
-/** Tells an address no more; what was still to be sent is dropped. Throws `webhook.not_found`. */
+/** Notifies an address no more; what was still to be sent is dropped. Throws `webhook.not_found`. */
 export const remove = adminProcedure
   .input(WebhookRef)
   .output(WebhookRef)
