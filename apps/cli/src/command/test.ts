@@ -18,7 +18,10 @@ export function addTest(program: Command): void {
       '--all',
       'a complete run: every file of every suite, also what has passed and has not changed since',
     )
-    .option('--long', 'a complete run with the longer searches of tests that have them')
+    .option(
+      '--long',
+      'a complete run with the long form of tests that have one, among others more crashes of torn pages, a kill at every step of every kind of operation, fuzzers with a million inputs',
+    )
     .option(
       '--second-try',
       'run a test file that failed again, alone, once its suite has ended (not of engine and hostile); what passes then counts as passed and is named as flaky',
