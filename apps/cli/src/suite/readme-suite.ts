@@ -54,8 +54,11 @@ export function missingPaths(root: string, document: string, files: string[]): s
   })
 }
 
-/** Documents that are wrapped, one sentence a line: READMEs, the two maps, guides and checklists. */
-const wrapped = /(^|\/)README\.md$|^(ARCHITECTURE|GLOSSARY)\.md$|^docs\/(guide|checklists)\//
+/**
+ * Documents that are wrapped, one sentence a line: READMEs, the two maps, guides, checklists and the roadmap. Dated papers
+ * (docs/decisions, docs/reviews, docs/upstream) stay as they were written.
+ */
+const wrapped = /(^|\/)README\.md$|^(ARCHITECTURE|GLOSSARY)\.md$|^docs\/((guide|checklists)\/|roadmap\.md$)/
 
 /** Numbers of the lines of prose that are longer than COLUMNS_MAX; tables and code blocks cannot be wrapped. */
 function wideLines(markdown: string): number[] {
