@@ -4,14 +4,18 @@
 import { join } from 'node:path'
 import { brokenRules } from './cruise.mjs'
 import { tableProblems } from './feature-rooms.mjs'
+import { importTableProblems } from './import-table.mjs'
 import { castOrders } from './order-by.mjs'
 import { roundTheDoor } from './tree-door.mjs'
 
 const root = join(import.meta.dirname, '../..')
 const { broken, modules } = await brokenRules(root)
 const orders = castOrders(root, ['apps', 'packages', 'e2e', 'engine'])
-const tables = tableProblems(root)
-for (const problem of tables) console.error(`apps/web/src/features/README.md: ${problem}`)
+const tables = [
+  ...importTableProblems(root).map((problem) => `ARCHITECTURE.md: ${problem}`),
+  ...tableProblems(root).map((problem) => `apps/web/src/features/README.md: ${problem}`),
+]
+for (const problem of tables) console.error(problem)
 for (const { rule, from, to } of broken) console.error(`${from} → ${to}\n  ${rule}`)
 for (const { file, line, text } of orders.broken)
   console.error(

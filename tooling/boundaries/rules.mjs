@@ -1,63 +1,11 @@
+import { join } from 'node:path'
 import { featureRules } from './feature-rooms.mjs'
+import { importRooms } from './import-table.mjs'
 
-// The import rules of ARCHITECTURE.md as a table. A room not named in a row may not be imported by that row.
+// The import rules of ARCHITECTURE.md. A room not named in a row may not be imported by that row.
 
-/** Which rooms each room may import; `types` only for types. */
-export const rooms = {
-  'packages/domain': {},
-  'packages/host': { code: ['packages/domain'] },
-  'packages/telemetry': { code: ['packages/domain'] },
-  'packages/agent-contract': { code: ['packages/domain', 'packages/telemetry'] },
-  'packages/authority': { code: ['packages/domain'] },
-  'packages/db': { code: ['packages/domain', 'packages/telemetry'] },
-  'packages/operations': {
-    code: ['packages/domain', 'packages/db', 'packages/agent-contract', 'packages/telemetry'],
-  },
-  'packages/ui': { code: ['packages/domain', 'packages/telemetry'] },
-  'packages/testkit': {
-    code: [
-      'packages/domain',
-      'packages/telemetry',
-      'packages/agent-contract',
-      'packages/authority',
-      'packages/host',
-    ],
-  },
-  'apps/web': {
-    code: [
-      'packages/domain',
-      'packages/db',
-      'packages/ui',
-      'packages/telemetry',
-      'packages/operations',
-      'packages/agent-contract',
-      'packages/authority',
-      'packages/host',
-    ],
-  },
-  'apps/controller': {
-    code: [
-      'packages/authority',
-      'packages/operations',
-      'packages/db',
-      'packages/agent-contract',
-      'packages/telemetry',
-      'packages/domain',
-      'packages/host',
-    ],
-  },
-  'apps/agent': {
-    code: [
-      'packages/agent-contract',
-      'packages/authority',
-      'packages/domain',
-      'packages/host',
-      'packages/telemetry',
-    ],
-  },
-  'apps/cli': { code: ['packages/domain', 'packages/authority', 'packages/host'], types: ['apps/web'] },
-  e2e: {},
-}
+/** Which rooms each room may import, by the table there; `types` only for types. */
+export const rooms = importRooms(join(import.meta.dirname, '../..'))
 
 const ofEngine = (...names) => names.map((name) => `engine/${name}`)
 
@@ -144,7 +92,7 @@ function forbiddenInAgent() {
  */
 export function forbidden(features) {
   const rules = featureRules(features)
-  for (const [room, { code = [], types = [] }] of Object.entries(rooms)) {
+  for (const [room, { code, types }] of Object.entries(rooms)) {
     const others = Object.keys(rooms).filter((other) => other !== room)
     const never = others.filter(
       (other) => !code.includes(other) && !types.includes(other) && other !== 'packages/testkit',
