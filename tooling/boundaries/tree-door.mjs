@@ -68,7 +68,7 @@ const agentCalls = {
   'enrol.ts': ['state', 'mkdirSync readFileSync replaceFile rmSync'],
   'host/brought-packages.ts': [
     'state',
-    'closeSync fstatSync fsyncSync lstatSync mkdirSync openSync readdirSync renameSync rmSync sha256OfFile writeSync',
+    'closeSync fstatSync fsyncSync lstatSync mkdirSync openSync readdirSync renameSync rmSync sha256OfFile syncDirectory writeSync',
   ],
   'host/disks.ts': ['kernel', 'readFileSync realpathSync statSync statfsSync'],
   // the log that dpkg's unit writes beside the packages
@@ -78,7 +78,7 @@ const agentCalls = {
   'host/installed-packages.ts': ['kernel', 'existsSync lstatSync readFileSync statSync'],
   'host/instance-users.ts': [
     'state',
-    'chmodSync closeSync existsSync lstatSync mkdirSync openSync readFileSync readdirSync replaceFile rmSync unlinkSync writeFileSync',
+    'chmodSync createFile existsSync lstatSync mkdirSync readFileSync readdirSync replaceFile rmSync unlinkSync',
   ],
   'host/kernel-log.ts': ['kernel', 'closeSync openSync readSync'],
   'host/limits/cgroup-systemd.ts': ['kernel', 'lchownSync'],
@@ -91,7 +91,6 @@ const agentCalls = {
   ],
   'host/supervise-detached.ts': ['outer', 'closeSync openSync rmSync writeFileSync'],
   'host/supervise-systemd.ts': ['outer', 'mkdirSync rmSync writeFileSync'],
-  'host/supervision.ts': ['kernel', 'readFileSync'],
   'host/tree.ts': [
     'door',
     'closeSync fstatSync lchownSync lstatSync openSync opendirSync readdirSync realpathSync rmdirSync unlinkSync',
@@ -303,7 +302,7 @@ const hostCalls = {
   'regular-file.ts': ['caller', 'closeSync createReadStream fstatSync openSync readSync'],
   'replace-file.ts': [
     'caller',
-    'closeSync fchmodSync fchownSync fsyncSync lstatSync openSync readdirSync renameSync rmSync statSync writeSync',
+    'closeSync fchmodSync fchownSync fsyncSync linkSync lstatSync openSync readdirSync renameSync rmSync statSync writeSync',
   ],
 }
 

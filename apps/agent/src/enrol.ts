@@ -1,12 +1,12 @@
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { ENROLMENT_PATH, EnrolmentAnswer, EnrolmentRequest, enrolmentMessage } from '@floe/agent-contract'
 import { certificateFits, fingerprintOf } from '@floe/authority/inspect'
 import type { KeyedRequest } from '@floe/authority/request'
 import { isEnrolmentToken, proveByToken } from '@floe/authority/token'
 import { Fault, FaultError, fault, hostUri, secretFiles } from '@floe/domain'
 import { replaceFile } from '@floe/host/replace-file'
+import { pause } from '@floe/host/wait'
 
 export type Enrolment = {
   /** FLOE_HOME of this host. */

@@ -1,7 +1,7 @@
 import type { TaskInput, TaskKey, TaskStatus } from '@floe/agent-contract'
 import { agentFault } from '@floe/agent-contract/client'
 import { type Fault, toFault } from '@floe/domain'
-import { pause } from './loop'
+import { pause } from '@floe/host/wait'
 import type { ControllerParts } from './parts'
 
 const RENEW_MS = 3_000

@@ -1,19 +1,6 @@
 import { isDatabaseAway } from '@floe/db'
 import type { Log } from '@floe/host/log'
-
-/** Resolves after `ms`, or at once when `signal` is aborted. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted || ms <= 0) return Promise.resolve()
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, ms)
-    signal.addEventListener('abort', end, { once: true })
-  })
-}
+import { pause } from '@floe/host/wait'
 
 /** A pause that others can cut short. */
 export class Wake {

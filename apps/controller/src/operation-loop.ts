@@ -8,9 +8,10 @@ import {
   renewOperationLeases,
 } from '@floe/db'
 import type { Log } from '@floe/host/log'
+import { pause } from '@floe/host/wait'
 import { advanceOperation, PATIENCE, type Patience } from '@floe/operations'
 import type { Agents } from './agents'
-import { type DatabaseWatch, pause, runLoop, Wake } from './loop'
+import { type DatabaseWatch, runLoop, Wake } from './loop'
 import type { Standstills } from './standstills'
 
 /** Operations of one host that one controller moves at once; the others stay queued. A host's disks have a limit. */

@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, realpathSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, readFileSync, realpathSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
 import {
   commandOf,
+  firstProcess,
   listPids,
   processDirectory,
   programFileOf,
@@ -28,6 +29,10 @@ test('of this process the kernel tells what it runs, where and as whom', () => {
   expect([...runningUids(process.pid)]).toContain(uid)
   expect(runsAs(process.pid, uid)).toBe(true)
   expect(runsAs(process.pid, uid + 1)).toBe(false)
+})
+
+test('which process is the first is known to everybody', () => {
+  expect(firstProcess()).toBe(readFileSync('/proc/1/comm', 'utf8').trim())
 })
 
 test('of a pid that nobody has it tells nothing', () => {

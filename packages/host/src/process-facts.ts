@@ -57,6 +57,15 @@ export function programOf(pid: number): string | null {
   return file === null ? null : basename(file)
 }
 
+/** The name of the process that the kernel starts first, e.g. `systemd`; null when it cannot be told. */
+export function firstProcess(): string | null {
+  try {
+    return readKernelFile('/proc/1/comm').trim()
+  } catch {
+    return null
+  }
+}
+
 /** The words of its command line as far as they are in its first 64 kB, none where it cannot be read. */
 export function commandOf(pid: number): string[] {
   try {

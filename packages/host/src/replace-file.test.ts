@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { removeFile, removeUnfinished, replaceFile } from './replace-file'
+import { createFile, removeFile, removeUnfinished, replaceFile } from './replace-file'
 
 let directory: string
 beforeEach(() => {
@@ -58,6 +58,23 @@ test('a replacement that fails leaves the old file, and nothing of itself', () =
   writeFileSync(at('f/inside'), '')
   expect(() => replaceFile(at('f'), 'new')).toThrow()
   expect(readdirSync(directory)).toEqual(['f'])
+})
+
+test('a file is made whole where there is none, for its owner alone', () => {
+  expect(createFile(at('f'), 'mine')).toBe(true)
+  expect(readFileSync(at('f'), 'utf8')).toBe('mine')
+  expect(modeOf(at('f'))).toBe(0o600)
+  expect(statSync(at('f')).nlink).toBe(1)
+  expect(readdirSync(directory)).toEqual(['f'])
+})
+
+test('what is there is never written over by a file that is made, also not through a link', () => {
+  writeFileSync(at('f'), 'theirs')
+  symlinkSync(at('nowhere'), at('link'))
+  for (const name of ['f', 'link']) expect(createFile(at(name), 'mine')).toBe(false)
+  expect(readFileSync(at('f'), 'utf8')).toBe('theirs')
+  expect(readdirSync(directory).sort()).toEqual(['f', 'link'])
+  expect(() => createFile(at('f/below'), 'mine')).toThrow('ENOTDIR')
 })
 
 test.runIf(process.getuid?.() === 0)('a file is given to a user before it has its name', () => {

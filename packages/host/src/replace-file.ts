@@ -5,6 +5,7 @@ import {
   fchmodSync,
   fchownSync,
   fsyncSync,
+  linkSync,
   lstatSync,
   openSync,
   readdirSync,
@@ -38,7 +39,37 @@ export type ReplaceOptions = {
  * cannot redirect it, and takes the place of a link instead of following it. What lies above it is believed: in a tree of
  * an instance's user it is for the agent's door (apps/agent/src/host/tree.ts) to act.
  */
-export function replaceFile(path: string, text: string, { mode = 0o600, giveTo }: ReplaceOptions = {}): void {
+export function replaceFile(path: string, text: string, options: ReplaceOptions = {}): void {
+  const temporary = writeBeside(path, text, options)
+  try {
+    renameSync(temporary, path)
+  } catch (error) {
+    rmSync(temporary, { force: true })
+    throw error
+  }
+  syncDirectory(dirname(path))
+}
+
+/**
+ * Makes a file that must not be there, and answers whether it did; what is there, be it a link, stays as it is. It has all
+ * of its text from its first moment on, also after a crash, and of several who make it at once one does.
+ */
+export function createFile(path: string, text: string): boolean {
+  const temporary = writeBeside(path, text, {})
+  try {
+    linkSync(temporary, path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  } finally {
+    rmSync(temporary, { force: true })
+  }
+  syncDirectory(dirname(path))
+  return true
+}
+
+/** Writes a file durably that is to have this path, and answers the path that it has as yet. */
+function writeBeside(path: string, text: string, { mode = 0o600, giveTo }: ReplaceOptions): string {
   const kept = mode === 'kept' ? statSync(path).mode & 0o777 : null
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
@@ -53,12 +84,11 @@ export function replaceFile(path: string, text: string, { mode = 0o600, giveTo }
     } finally {
       closeSync(fd)
     }
-    renameSync(temporary, path)
   } catch (error) {
     rmSync(temporary, { force: true })
     throw error
   }
-  syncDirectory(dirname(path))
+  return temporary
 }
 
 /** Removes a file durably, and not what it links to; one that is missing is fine. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { listenFor, waitFor, waitUntil } from './wait'
+import { listenFor, pause, waitFor, waitUntil } from './wait'
 
 const soon = { boundMs: 5_000, everyMs: 1 }
 
@@ -39,6 +39,18 @@ test('an error on the way is no end of the waiting', async () => {
     return looks
   }
   expect(await waitUntil('it answers', look, 5_000, 1)).toBe(3)
+})
+
+test('a pause passes, and is cut short by its signal, also by one that was given before', async () => {
+  const began = performance.now()
+  await pause(20)
+  // a timer may be early by a fraction of a millisecond
+  expect(performance.now() - began).toBeGreaterThan(18)
+  const signal = new AbortController()
+  const hour = pause(3_600_000, signal.signal)
+  signal.abort()
+  await hour
+  await pause(3_600_000, signal.signal)
 })
 
 test('who stood still for longer than the deadline listens for most of it afterwards', async () => {

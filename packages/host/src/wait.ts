@@ -1,5 +1,19 @@
 export type Answer<T> = T | null | undefined | false
 
+/** Resolves after `ms`, or at once when `signal` is aborted. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted || ms <= 0) return Promise.resolve()
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    signal?.addEventListener('abort', end, { once: true })
+  })
+}
+
 /** The pause between two looks, or what announces the next one. */
 type EveryMs = number | (() => number)
 

@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { firstProcess } from '@floe/host/process-facts'
 import { makeScratchDirectory } from './scratch-directory'
 import { waitUntil } from './wait'
 
@@ -65,8 +66,7 @@ export class PrivateSystemd {
     if (process.getuid?.() !== 0) return 'needs root'
     for (const file of ['/lib/systemd/systemd', '/usr/bin/nsenter', '/usr/bin/unshare'])
       if (!existsSync(file)) return `needs ${file}`
-    if (readFileSync('/proc/1/comm', 'utf8').trim() === 'systemd')
-      return 'all tests run with this machine’s systemd'
+    if (firstProcess() === 'systemd') return 'all tests run with this machine’s systemd'
     if (!readFileSync('/proc/filesystems', 'utf8').includes('overlay')) return 'needs overlayfs'
     return null
   }

@@ -13,6 +13,7 @@ import {
 import { join } from 'node:path'
 import { fault, PACKAGES_MAX } from '@floe/domain'
 import { sha256OfFile } from '@floe/host/regular-file'
+import { syncDirectory } from '@floe/host/replace-file'
 
 const WHOLE = '.deb'
 const PART = '.part'
@@ -66,6 +67,7 @@ export class BroughtPackages {
       throw otherDigest(digest)
     }
     renameSync(part, this.fileOf(digest))
+    syncDirectory(this.#directory)
     return there
   }
 

@@ -1,21 +1,18 @@
 import {
   chmodSync,
-  closeSync,
   existsSync,
   lstatSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   rmSync,
   unlinkSync,
-  writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fault } from '@floe/domain'
 import { listPids, runsAs } from '@floe/host/process-facts'
-import { replaceFile } from '@floe/host/replace-file'
+import { createFile, replaceFile } from '@floe/host/replace-file'
 import { waitFor } from '@floe/host/wait'
 import { z } from 'zod'
 import type { EngineUser } from './engine-user'
@@ -191,7 +188,7 @@ export class InstanceUsers {
       try {
         return [Claim.parse(JSON.parse(readFileSync(join(this.#directory, name), 'utf8')))]
       } catch {
-        // being written by another agent, or broken: its uid stays taken, as its file is there
+        // broken: its uid stays taken, as its file is there
         return []
       }
     })
@@ -281,18 +278,10 @@ export class InstanceUsers {
     return status !== 0 && this.#claimFile(uid, instanceId, name)
   }
 
-  /** Writes down whose a uid is; false where that stands there already. */
+  /** Writes down durably whose a uid is; false where that stands there already: another agent was faster. */
   #claimFile(uid: number, instanceId: string, name: string): boolean {
-    let fd: number
-    try {
-      fd = openSync(this.#file(uid), 'wx', 0o600)
-    } catch {
-      // another agent was faster
-      return false
-    }
-    writeFileSync(fd, JSON.stringify({ uid, name, instanceId, home: this.#home, claimedAt: Date.now() }))
-    closeSync(fd)
-    return true
+    const claim = { uid, name, instanceId, home: this.#home, claimedAt: Date.now() }
+    return createFile(this.#file(uid), JSON.stringify(claim))
   }
 }
 

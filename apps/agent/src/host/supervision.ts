@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import type { InstanceLimits } from '@floe/domain'
+import { firstProcess } from '@floe/host/process-facts'
 import type { EngineUser } from './engine-user'
 import { Detached } from './supervise-detached'
 import { Systemd } from './supervise-systemd'
@@ -41,15 +41,7 @@ export interface Supervision {
 export function chooseSupervision(
   bootUnit: string | null,
   ownUid = process.getuid?.() ?? 0,
-  comm = readComm(),
+  first = firstProcess(),
 ): Supervision {
-  return comm === 'systemd' && ownUid === 0 ? new Systemd(bootUnit) : new Detached()
-}
-
-function readComm(): string {
-  try {
-    return readFileSync('/proc/1/comm', 'utf8').trim()
-  } catch {
-    return ''
-  }
+  return first === 'systemd' && ownUid === 0 ? new Systemd(bootUnit) : new Detached()
 }

@@ -9,6 +9,7 @@ import type { TaskInput, TaskKey, TaskStatus } from '@floe/agent-contract'
 import { createAgentClient } from '@floe/agent-contract/client'
 import { scramVerifier } from '@floe/authority/scram-verifier'
 import { formatFault, type LimitChanges, type LimitName, limitNames } from '@floe/domain'
+import { firstProcess } from '@floe/host/process-facts'
 import { makeThrowawayHome, ThrowawayAgent, testEnginePrefix, waitUntil } from '@floe/testkit'
 import pg from 'pg'
 
@@ -28,7 +29,7 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 const [disk = '/data', bundle = ''] = process.argv.slice(2)
 const home = await makeThrowawayHome({ instances: 2, overrides: { instancesDirectory: join(disk, 'i') } })
-const isSystemd = readFileSync('/proc/1/comm', 'utf8').trim() === 'systemd'
+const isSystemd = firstProcess() === 'systemd'
 // without systemd in a group that is not the root of all, as a container or a script of init has it
 const BOX = '/sys/fs/cgroup/box'
 const agent = new ThrowawayAgent(home, bundle, (command) =>

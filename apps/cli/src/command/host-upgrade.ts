@@ -8,6 +8,7 @@ import {
   InstanceName,
   type PackageChange,
 } from '@floe/domain'
+import { pause } from '@floe/host/wait'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { ConsoleClient } from '../console/client'
 import { waitForOperation } from '../console/wait-for-operation'
@@ -115,7 +116,7 @@ async function followUpgrade(client: ConsoleClient, hostId: HostId, upgradeId: s
     }
     if (last.message !== null && last.message !== said) tell(last.message)
     said = last.message ?? ''
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+    await pause(LOOK_MS)
   }
 }
 

@@ -1,4 +1,5 @@
 import { endedOperationStates, type Fault, fault, type OperationId, stepWorkWords } from '@floe/domain'
+import { pause } from '@floe/host/wait'
 import type { RouterOutputs } from '@floe/web/api'
 import { duration, percent } from '../output'
 import type { ConsoleClient } from './client'
@@ -47,7 +48,7 @@ export async function* followOperation(
       throw fault('operation.not_ended', 'the operation has not ended in time', {
         hint: `Look at it with "./floe operation show ${operationId}".`,
       })
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+    await pause(LOOK_MS)
   }
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { FaultError, fault } from '@floe/domain'
+import { pause } from '@floe/host/wait'
 import { TRPCClientError } from '@trpc/client'
 import { InvalidArgumentError } from 'commander'
 
@@ -38,7 +39,7 @@ export async function submitOnce<T>(
           hint: `Run the command again with --idempotency-key ${used}: what was begun is not begun twice.`,
           cause: error,
         })
-      await new Promise((resolve) => setTimeout(resolve, pauseMs))
+      await pause(pauseMs)
     }
   }
 }

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { bootUnitOf, fault, type HostConfiguration } from '@floe/domain'
+import { firstProcess } from '@floe/host/process-facts'
 import { replaceFile } from '@floe/host/replace-file'
 import { unitItem, unitLine, unitWord } from '@floe/host/unit-file'
 import { runProgram } from '../run-program'
@@ -22,8 +23,9 @@ const askedFor = (host: Host) =>
 /** Why Floe cannot be started with this machine; null where it can. */
 function whyNot(ownUid = process.getuid?.() ?? 0): string | null {
   if (ownUid !== 0) return 'Only root can make a unit of systemd.'
-  const first = readFileSync('/proc/1/comm', 'utf8').trim()
-  return first === 'systemd' ? null : `systemd is not the first process here: ${first} is.`
+  const first = firstProcess()
+  if (first === 'systemd') return null
+  return `systemd is not the first process here: ${first === null ? 'which one is cannot be told' : `${first} is`}.`
 }
 
 /** Whether Floe is started with this machine, by a unit that was asked for. */

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { commandOf, listPids, programOf } from '@floe/host/process-facts'
 
 /** True when the port can be bound on the address. */
 export function portIsFree(port: number, address = '127.0.0.1'): Promise<boolean> {
@@ -37,14 +38,14 @@ function listeningInodes(port: number): Set<string> {
 export function portOwner(port: number): string | null {
   const inodes = listeningInodes(port)
   if (inodes.size === 0) return null
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+  for (const pid of listPids()) {
     try {
       for (const fd of readdirSync(`/proc/${pid}/fd`)) {
         const target = readlinkSync(`/proc/${pid}/fd/${fd}`)
         if (target.startsWith('socket:[') && inodes.has(target.slice(8, -1))) {
-          const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
-          const shown = command.length > 80 ? `${command.slice(0, 79)}…` : command
-          return `${shown || readFileSync(`/proc/${pid}/comm`, 'utf8').trim()} (pid ${pid})`
+          const command = commandOf(pid).join(' ')
+          const shown = command.length > 80 ? `${command.slice(0, 79)}…` : command || programOf(pid)
+          if (shown) return `${shown} (pid ${pid})`
         }
       }
     } catch {

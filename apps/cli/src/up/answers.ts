@@ -2,6 +2,7 @@ import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
 import { request as httpsRequest } from 'node:https'
 import { join } from 'node:path'
 import { fault, type HostConfiguration, hostUri, type Installation, secretFiles, urisOf } from '@floe/domain'
+import { waitFor } from '@floe/host/wait'
 import { createConsoleClient } from '../console/client'
 import { socketFetch, socketUrl } from '../console/socket'
 import type { Home } from '../installation/home'
@@ -103,27 +104,29 @@ async function waitForAnswer(
   look: () => Promise<boolean>,
   report: StepReport,
 ): Promise<void> {
-  const end = Date.now() + DEADLINE_MS
   report.now(`waiting for ${name}`)
   let last = 'no answer'
-  for (;;) {
-    try {
-      if (await look()) return
-      last = 'not ready'
-    } catch (error) {
-      last = error instanceof Error ? error.message : String(error)
-    }
-    if (Date.now() > end)
-      throw fault(`${name}.not_answering`, `${name} does not answer`, {
-        detail: [
-          `Last try: ${last}.`,
-          liveRecord(home, name) === null ? 'Its process is not running.' : '',
-          endOfLog(home, name),
-        ]
-          .filter(Boolean)
-          .join('\n'),
-        hint: `Its log is "${join(home.log, `${name}.log`)}".`,
-      })
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
-  }
+  const answered = await waitFor(
+    async () => {
+      try {
+        last = 'not ready'
+        return await look()
+      } catch (error) {
+        last = error instanceof Error ? error.message : String(error)
+        return false
+      }
+    },
+    { boundMs: DEADLINE_MS, everyMs: LOOK_MS },
+  )
+  if (answered) return
+  throw fault(`${name}.not_answering`, `${name} does not answer`, {
+    detail: [
+      `Last try: ${last}.`,
+      liveRecord(home, name) === null ? 'Its process is not running.' : '',
+      endOfLog(home, name),
+    ]
+      .filter(Boolean)
+      .join('\n'),
+    hint: `Its log is "${join(home.log, `${name}.log`)}".`,
+  })
 }

@@ -34,10 +34,11 @@ import {
   READ_ONLY,
   whyInstanceMoved,
 } from '@floe/domain'
+import { pause } from '@floe/host/wait'
 import { OperationConflict, submitOperation } from '@floe/operations/submit'
 import { REPORT_WAIT_MS } from '../agents'
 import { renewHostCertificate } from '../certificates'
-import { pause, runLoop } from '../loop'
+import { runLoop } from '../loop'
 import type { ControllerParts } from '../parts'
 import { deriveIncidents, hostOffline, isMissing, whyFenceWaits } from './derive-incidents'
 import { IncidentBook } from './incident-book'

@@ -1,5 +1,6 @@
 import { closeIncidents, listAgents, listOpenIncidentsOfHost, takeLease } from '@floe/db'
-import { pause, runLoop, type Wake } from '../loop'
+import { pause } from '@floe/host/wait'
+import { runLoop, type Wake } from '../loop'
 import type { ControllerParts } from '../parts'
 import { HostLane } from './host-lane'
 

@@ -24,5 +24,3 @@ export async function answered<T>(answer: Promise<T>, withinMs = ANSWER_MS): Pro
 /** Ends a connection without a word to the engine, which might not read it. */
 export const abandon = (client: pg.Client) =>
   (client as unknown as { connection: { stream: Socket } }).connection.stream.destroy()
-
-export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))

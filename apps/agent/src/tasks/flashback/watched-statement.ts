@@ -1,10 +1,11 @@
 import { FaultError } from '@floe/domain'
+import { pause } from '@floe/host/wait'
 import type pg from 'pg'
 import { connectDatabase } from '../../engine/flashback/database-session'
 import { engineFault } from '../../engine/flashback/engine-fault'
 import { findFunctions } from '../../engine/flashback/functions'
 import { type EngineAddress, sqlState } from '../../engine/process/connection'
-import { abandon, answered, pause } from '../../engine/process/patience'
+import { abandon, answered } from '../../engine/process/patience'
 import progressSql from '../../engine/sql/flashback-progress.sql'
 import type { TaskContext } from '../runner/task'
 

@@ -1,8 +1,9 @@
 import { FaultError, fault, type Reindexed } from '@floe/domain'
+import { pause } from '@floe/host/wait'
 import type pg from 'pg'
 import { z } from 'zod'
 import { type EngineAddress, sqlState, withEngine } from '../../engine/process/connection'
-import { abandon, answered, pause } from '../../engine/process/patience'
+import { abandon, answered } from '../../engine/process/patience'
 import indexesSql from '../../engine/sql/indexes.sql'
 import type { TaskBody, TaskContext } from '../runner/task'
 
