@@ -10,21 +10,21 @@ import {
 import { EngineBuild, type HostPackage, PACKAGE_PIECE_BYTES } from '@floe/domain'
 import { waitUntil } from '@floe/testkit'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
-import { actor, benchOfControllers } from './testing/bench-of-controllers'
+import { actor, controllersFixture } from './testing/controllers-fixture'
 
 const BOUND_MS = 60_000
 const build = EngineBuild.parse('18.4-bbbb')
 
-let bench: Awaited<ReturnType<typeof benchOfControllers>>
+let fixture: Awaited<ReturnType<typeof controllersFixture>>
 beforeEach(async () => {
-  bench = await benchOfControllers(inject('engineConnectionString'))
+  fixture = await controllersFixture(inject('engineConnectionString'))
 })
-afterEach(() => bench.remove())
+afterEach(() => fixture.remove())
 
 const digestOf = (content: Buffer) => createHash('sha256').update(content).digest('hex')
 /** What the host has got, by the digest that it was named with; an assertion on the bytes themselves takes seconds. */
 const brought = () =>
-  Object.fromEntries([...bench.host.packages].map(([digest, content]) => [digest, digestOf(content)]))
+  Object.fromEntries([...fixture.host.packages].map(([digest, content]) => [digest, digestOf(content)]))
 
 /** Packages of some pieces each, as an admin has stored them. */
 async function stored() {
@@ -34,7 +34,7 @@ async function stored() {
     const content = randomBytes(2 * PACKAGE_PIECE_BYTES + 7)
     const digest = digestOf(content)
     for (let number = 0; number * PACKAGE_PIECE_BYTES < content.length; number++)
-      await storePackagePiece(bench.db.as.web.pool, {
+      await storePackagePiece(fixture.db.as.web.pool, {
         ...{ digest, number },
         bytes: content.subarray(number * PACKAGE_PIECE_BYTES, (number + 1) * PACKAGE_PIECE_BYTES),
       })
@@ -48,25 +48,25 @@ async function stored() {
 }
 
 const ask = (packages: HostPackage[]) =>
-  inTransaction(bench.db.as.web.pool, (tx) =>
-    askHostUpgrade(tx, { hostId: bench.host.hostId, build, switchBack: false, packages, actor }),
+  inTransaction(fixture.db.as.web.pool, (tx) =>
+    askHostUpgrade(tx, { hostId: fixture.host.hostId, build, switchBack: false, packages, actor }),
   )
-const last = () => lastHostUpgrade(bench.db.pool, bench.host.hostId)
+const last = () => lastHostUpgrade(fixture.db.pool, fixture.host.hostId)
 const ended = () =>
   waitUntil('the upgrade has ended', async () => ((await last())?.endedAt ? await last() : null), BOUND_MS)
 const pieces = async () =>
-  Number((await bench.db.pool.query('SELECT count(*) AS n FROM package_piece')).rows[0].n)
+  Number((await fixture.db.pool.query('SELECT count(*) AS n FROM package_piece')).rows[0].n)
 const starts = (kind: string) =>
-  [...bench.host.tasks.values()].filter(({ input }) => input.task.kind === kind).length
+  [...fixture.host.tasks.values()].filter(({ input }) => input.task.kind === kind).length
 
 test('packages are brought whole and installed once, then the instances’ turn comes, and nothing stays stored', async () => {
   const { packages, whole } = await stored()
   await ask(packages)
-  for (let i = 0; i < 2; i++) bench.start()
+  for (let i = 0; i < 2; i++) fixture.start()
   expect(await ended()).toMatchObject({ fault: null, left: [], installed: { at: expect.any(Number) } })
   expect(brought()).toEqual(whole)
   expect(starts('install-packages')).toBe(1)
-  expect(bench.host.facts.engineBuild).toBe(build)
+  expect(fixture.host.facts.engineBuild).toBe(build)
   await waitUntil('the pieces are dropped', async () => (await pieces()) === 0, BOUND_MS)
 })
 
@@ -74,17 +74,17 @@ test('a controller that ends in the middle is followed by one that goes on where
   const { packages, bytes, whole } = await stored()
   // what an earlier one brought, with a piece that was cut off
   const [first] = packages as [HostPackage]
-  bench.host.packages.set(
+  fixture.host.packages.set(
     first.digest,
     (bytes.get(first.digest) as Buffer).subarray(0, PACKAGE_PIECE_BYTES + 99),
   )
-  bench.host.held = true
+  fixture.host.held = true
   await ask(packages)
-  const one = bench.start()
+  const one = fixture.start()
   await waitUntil('something is sent', () => starts('receive-package') > 0, BOUND_MS)
   await one.stop()
-  bench.host.held = false
-  bench.start()
+  fixture.host.held = false
+  fixture.start()
   expect((await ended())?.fault).toBeNull()
   expect(brought()).toEqual(whole)
   expect(starts('install-packages')).toBe(1)
@@ -92,23 +92,23 @@ test('a controller that ends in the middle is followed by one that goes on where
 
 test('an agent that is away while its packages are installed is waited for', async () => {
   const { packages } = await stored()
-  bench.host.taskMs = 500
+  fixture.host.taskMs = 500
   await ask(packages)
-  bench.start()
+  fixture.start()
   await waitUntil('they are being installed', () => starts('install-packages') === 1, BOUND_MS)
-  await bench.host.close()
+  await fixture.host.close()
   await waitUntil('that is said', async () => (await last())?.message?.includes('to answer'), BOUND_MS)
   expect((await last())?.endedAt).toBeNull()
-  await bench.reopen(bench.host)
+  await fixture.reopen(fixture.host)
   expect((await ended())?.fault).toBeNull()
 })
 
 test('what the host refuses ends the upgrade with its words, and no instance is moved', async () => {
   const { packages } = await stored()
   const refusal = { code: 'package.downgrade', message: 'package "floe-agent" would go back' }
-  bench.host.failing.set('install-packages', refusal)
+  fixture.host.failing.set('install-packages', refusal)
   await ask(packages)
-  bench.start()
+  fixture.start()
   expect(await ended()).toMatchObject({ fault: refusal, installed: null, ordered: [] })
   await waitUntil('the pieces are dropped', async () => (await pieces()) === 0, BOUND_MS)
 })
@@ -116,28 +116,28 @@ test('what the host refuses ends the upgrade with its words, and no instance is 
 test('one that is cancelled before its packages are installed installs none', async () => {
   const { packages } = await stored()
   await ask(packages)
-  await inTransaction(bench.db.as.web.pool, (tx) => cancelHostUpgrade(tx, bench.host.hostId))
-  bench.start()
+  await inTransaction(fixture.db.as.web.pool, (tx) => cancelHostUpgrade(tx, fixture.host.hostId))
+  fixture.start()
   expect((await ended())?.fault?.code).toBe('host.upgrade_cancelled')
   expect(starts('install-packages')).toBe(0)
-  expect(bench.host.facts.packages).toBeUndefined()
+  expect(fixture.host.facts.packages).toBeUndefined()
 })
 
 test('a package of which a part is gone is not installed', async () => {
   const { packages } = await stored()
   await ask(packages)
-  await bench.db.pool.query('DELETE FROM package_piece WHERE number = 1')
-  bench.start()
+  await fixture.db.pool.query('DELETE FROM package_piece WHERE number = 1')
+  fixture.start()
   expect((await ended())?.fault?.code).toBe('package.not_stored')
   expect(starts('install-packages')).toBe(0)
 })
 
 test('an upload that no upgrade was asked for goes after an hour, and one that an open upgrade needs stays', async () => {
   const { packages } = await stored()
-  expect(await dropUnusedPackages(bench.db.as.controller.pool)).toBe(0)
+  expect(await dropUnusedPackages(fixture.db.as.controller.pool)).toBe(0)
   const [one, ...others] = packages as [HostPackage, ...HostPackage[]]
   await ask([one])
-  await bench.db.pool.query(`UPDATE package_piece SET "createdAt" = now() - interval '2 h'`)
-  expect(await dropUnusedPackages(bench.db.as.controller.pool)).toBe(3 * others.length)
+  await fixture.db.pool.query(`UPDATE package_piece SET "createdAt" = now() - interval '2 h'`)
+  expect(await dropUnusedPackages(fixture.db.as.controller.pool)).toBe(3 * others.length)
   expect(await pieces()).toBe(3)
 })

@@ -15,22 +15,22 @@ import {
 } from '@floe/testkit'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { startController } from './controller'
-import { actor, benchOfControllers, keptLog } from './testing/bench-of-controllers'
+import { actor, controllersFixture, keptLog } from './testing/controllers-fixture'
 import { addressRule } from './webhook-address'
 
 describe('requests of hosts that have a token', () => {
-  let bench: Awaited<ReturnType<typeof benchOfControllers>>
+  let fixture: Awaited<ReturnType<typeof controllersFixture>>
   beforeEach(async () => {
-    bench = await benchOfControllers(inject('engineConnectionString'))
+    fixture = await controllersFixture(inject('engineConnectionString'))
   })
-  afterEach(() => bench.remove())
+  afterEach(() => fixture.remove())
 
   /** A token's row with a request, as the web writes both. */
   async function requested(name: string, request: string, o: { again?: boolean } = {}) {
     const enrolmentId = randomUUID()
     const tokenHash = randomUUID()
     const agentUrl = `https://10.0.0.${Math.floor(Math.random() * 250)}:3001`
-    await inTransaction(bench.db.pool, async (tx) => {
+    await inTransaction(fixture.db.pool, async (tx) => {
       await insertEnrolment(tx, {
         enrolmentId,
         hostId: randomUUID(),
@@ -44,30 +44,30 @@ describe('requests of hosts that have a token', () => {
     })
     const ended = () =>
       waitUntil('it is signed or refused', async () => {
-        const seen = await showEnrolment(bench.db.pool, enrolmentId)
+        const seen = await showEnrolment(fixture.db.pool, enrolmentId)
         return seen?.state === 'enrolled' || seen?.state === 'failed' ? seen : null
       })
     const certificate = async () =>
-      (await bench.db.pool.query('SELECT certificate FROM host_enrolment WHERE id = $1', [enrolmentId]))
+      (await fixture.db.pool.query('SELECT certificate FROM host_enrolment WHERE id = $1', [enrolmentId]))
         .rows[0].certificate as string
     return { enrolmentId, agentUrl, ended, certificate }
   }
 
   test('are signed once, however many controllers run, and make the host’s row', async () => {
     const { key, request } = await makeRequest()
-    bench.start()
-    bench.start()
+    fixture.start()
+    fixture.start()
     const asked = await requested('new-host', request)
     const { state, hostId } = await asked.ended()
     expect(state).toBe('enrolled')
     const pem = await asked.certificate()
-    const authority = bench.authority.certificate
+    const authority = fixture.authority.certificate
     expect(certificateFits(pem, { authority, key, uri: hostUri(hostId) })).toBe(true)
-    expect(await showHost(bench.db.pool, hostId)).toMatchObject({
+    expect(await showHost(fixture.db.pool, hostId)).toMatchObject({
       name: 'new-host',
       agentUrl: asked.agentUrl,
     })
-    const { rows } = await bench.db.pool.query(
+    const { rows } = await fixture.db.pool.query(
       'SELECT fingerprint FROM host_certificate WHERE "hostId" = $1',
       [hostId],
     )
@@ -76,18 +76,18 @@ describe('requests of hosts that have a token', () => {
 
   test('that came while no controller ran are signed when one does', async () => {
     const asked = await requested('patient', (await makeRequest()).request)
-    bench.start()
+    fixture.start()
     expect((await asked.ended()).state).toBe('enrolled')
   })
 
   test('that are none, or whose name was taken meanwhile, are refused with the reason; the next one is not held up', async () => {
     const bad = await requested('bad', 'not a request')
     const taken = await requested('taken', (await makeRequest()).request)
-    await bench.db.pool.query(
+    await fixture.db.pool.query(
       `INSERT INTO host (id, name, "agentUrl") VALUES (gen_random_uuid(), 'taken', 'https://127.0.0.1:1')`,
     )
     const good = await requested('good', (await makeRequest()).request)
-    bench.start()
+    fixture.start()
     expect(await bad.ended()).toMatchObject({ state: 'failed', fault: { code: 'certificate.bad_request' } })
     expect(await taken.ended()).toMatchObject({ state: 'failed', fault: { code: 'host.name_taken' } })
     expect((await good.ended()).state).toBe('enrolled')

@@ -6,8 +6,8 @@ import { type ClusterMember, type OperationInput, primaryOf, type SettingChange 
 import { cancelOperation, retryOperation, submitOperation } from '@floe/operations/submit'
 import { waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { actor } from './testing/bench-of-controllers'
 import type { ControllerProcess } from './testing/controller-process'
+import { actor } from './testing/controllers-fixture'
 import { type LoopbackHostFixture, loopbackHostFixture } from './testing/hosts-fixture'
 
 let fixture: LoopbackHostFixture

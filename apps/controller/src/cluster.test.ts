@@ -4,7 +4,7 @@ import { type ClusterMember, type ClusterObserved, judgeCandidates, primaryOf } 
 import { cancelOperation } from '@floe/operations/submit'
 import { ThrowawayNetwork, waitUntil } from '@floe/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { actor } from './testing/bench-of-controllers'
+import { actor } from './testing/controllers-fixture'
 import { type HostsFixture, hostsFixture } from './testing/hosts-fixture'
 import { type Boundary, StepGate } from './testing/step-gate'
 

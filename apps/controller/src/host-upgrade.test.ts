@@ -13,8 +13,8 @@ import {
 import { type EngineBuild, type HostUpgrade, planHostUpgrade } from '@floe/domain'
 import { ThrowawayNetwork, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { actor } from './testing/bench-of-controllers'
 import type { ControllerProcess } from './testing/controller-process'
+import { actor } from './testing/controllers-fixture'
 import { type HostsFixture, hostsFixture } from './testing/hosts-fixture'
 
 const missing = ThrowawayNetwork.missing()

@@ -9,7 +9,7 @@ import { patienceWith } from '@floe/operations'
 import { cancelOperation, retryOperation } from '@floe/operations/submit'
 import { type ThrowawayHost, ThrowawayNetwork, waitUntil } from '@floe/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { actor } from './testing/bench-of-controllers'
+import { actor } from './testing/controllers-fixture'
 import { type HostsFixture, hostsFixture } from './testing/hosts-fixture'
 
 const missing = ThrowawayNetwork.missing()

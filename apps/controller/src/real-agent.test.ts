@@ -23,7 +23,7 @@ import {
 import { InstanceId, InstanceName } from '@floe/domain'
 import { type ThrowawayAgent, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { actor } from './testing/bench-of-controllers'
+import { actor } from './testing/controllers-fixture'
 import { type LoopbackHostFixture, loopbackHostFixture } from './testing/hosts-fixture'
 
 let fixture: LoopbackHostFixture

@@ -8,17 +8,17 @@ import { patienceWith } from '@floe/operations'
 import { submitOperation } from '@floe/operations/submit'
 import { waitUntil } from '@floe/testkit'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
-import { actor, benchOfControllers } from './testing/bench-of-controllers'
+import { actor, controllersFixture } from './testing/controllers-fixture'
 import { type FakeAgent, replication } from './testing/fake-agent'
 
-let bench: Awaited<ReturnType<typeof benchOfControllers>>
+let fixture: Awaited<ReturnType<typeof controllersFixture>>
 beforeEach(async () => {
-  bench = await benchOfControllers(inject('engineConnectionString'))
+  fixture = await controllersFixture(inject('engineConnectionString'))
 })
-afterEach(() => bench.remove())
+afterEach(() => fixture.remove())
 
 const query = async <T = Record<string, unknown>>(sql: string, values: unknown[] = []) =>
-  (await bench.db.pool.query(sql, values)).rows as T[]
+  (await fixture.db.pool.query(sql, values)).rows as T[]
 const ancestors = [1, 2].map((timeline) => ({ timeline, end: Lsn.parse(`0/${timeline}000`) }))
 
 function show(on: FakeAgent, instanceId: string, name: string, more: Partial<InstanceObserved>) {
@@ -33,10 +33,10 @@ function show(on: FakeAgent, instanceId: string, name: string, more: Partial<Ins
  * switchover to c2, which has begun timeline 3. "alone" is another cluster, on the host of c1.
  */
 async function restored() {
-  const second = await bench.addHost()
-  const one = await insertTestInstance(bench.db, { name: 'c1', hostId: bench.host.hostId })
-  const two = await insertTestInstance(bench.db, { name: 'c2', hostId: second.hostId })
-  const alone = await insertTestInstance(bench.db, { name: 'alone', hostId: bench.host.hostId })
+  const second = await fixture.addHost()
+  const one = await insertTestInstance(fixture.db, { name: 'c1', hostId: fixture.host.hostId })
+  const two = await insertTestInstance(fixture.db, { name: 'c2', hostId: second.hostId })
+  const alone = await insertTestInstance(fixture.db, { name: 'alone', hostId: fixture.host.hostId })
   const [{ clusterId } = { clusterId: '' }] = await query<{ clusterId: string }>(
     'SELECT "clusterId" FROM instance WHERE id = $1',
     [one.instanceId],
@@ -52,14 +52,14 @@ async function restored() {
   const { operationId } = await stop(one.instanceId)
   const primaryKnown = { instanceId: InstanceId.parse(two.instanceId), timeline: 3, at: 1 }
   const now = replication({ timeline: 3, ancestors })
-  show(bench.host, one.instanceId, 'c1', { role: 'standby', replication: now, primaryKnown })
+  show(fixture.host, one.instanceId, 'c1', { role: 'standby', replication: now, primaryKnown })
   show(second, two.instanceId, 'c2', { role: 'primary', timeline: 3, replication: now, primaryKnown })
-  show(bench.host, alone.instanceId, 'alone', { role: 'primary', replication: replication() })
+  show(fixture.host, alone.instanceId, 'alone', { role: 'primary', replication: replication() })
   return { second, one, two, alone, clusterId, operationId }
 }
 
 const stop = (instanceId: string) =>
-  submitOperation(bench.db, {
+  submitOperation(fixture.db, {
     kind: 'stop-instance',
     input: { instanceId: InstanceId.parse(instanceId), mode: 'fast' },
     actor,
@@ -70,11 +70,11 @@ const refusal = (asked: Promise<unknown>) =>
     (error: unknown) => (error instanceof FaultError ? error.fault : error),
   )
 const incidents = async () =>
-  (await listIncidents(bench.db.pool)).filter(
+  (await listIncidents(fixture.db.pool)).filter(
     (i) => i.closedAt === null && i.key.startsWith('control-database-restored:'),
   )
 const accept = (as: RestoredAccepted) =>
-  inTransaction(bench.db.as.web.pool, async (tx) => {
+  inTransaction(fixture.db.as.web.pool, async (tx) => {
     const records = await listRestoredRecords(tx)
     await acceptRestoredRecords(
       tx,
@@ -100,7 +100,7 @@ const asked = (of: FakeAgent, except?: string) =>
 
 test('nothing is done by an older record; a person takes over what the members report, and it goes on', async () => {
   const { second, one, two, alone, clusterId, operationId } = await restored()
-  bench.start()
+  fixture.start()
   const [incident] = await waitUntil('the incident is open', async () => {
     const open = await incidents()
     return open.length > 0 ? open : null
@@ -114,7 +114,7 @@ test('nothing is done by an older record; a person takes over what the members r
   // another cluster is not in doubt, and shows that this controller works
   expect((await ended((await stop(alone.instanceId)).operationId))?.state).toBe('succeeded')
   expect(asked(second)).toEqual([])
-  expect(asked(bench.host, alone.instanceId)).toEqual([])
+  expect(asked(fixture.host, alone.instanceId)).toEqual([])
   expect(await query('SELECT state FROM operation WHERE id = $1', [operationId])).toEqual([
     { state: 'queued' },
   ])
@@ -137,34 +137,34 @@ test('nothing is done by an older record; a person takes over what the members r
     { name: 'c2', memberRole: 'primary', fence: null, primary: true, timeline: '3' },
   ])
   expect((await ended((await stop(one.instanceId)).operationId))?.state).toBe('succeeded')
-  expect(await listRestoredRecords(bench.db.pool)).toEqual([])
+  expect(await listRestoredRecords(fixture.db.pool)).toEqual([])
 })
 
 test('nothing is done before hosts that take their time to answer have been heard', async () => {
   const { second, alone, operationId } = await restored()
   // longer than one that does not answer is waited for
-  for (const double of [bench.host, second]) double.delayMs = 2_000
-  bench.start(undefined, undefined, {
+  for (const double of [fixture.host, second]) double.delayMs = 2_000
+  fixture.start(undefined, undefined, {
     checksHosts: false,
     patience: patienceWith({ questionMs: 15_000 }),
   })
-  await waitUntil('it is in doubt', async () => (await listRestoredRecords(bench.db.pool)).length > 0)
-  for (const double of [bench.host, second]) double.delayMs = 0
+  await waitUntil('it is in doubt', async () => (await listRestoredRecords(fixture.db.pool)).length > 0)
+  for (const double of [fixture.host, second]) double.delayMs = 0
   expect((await ended((await stop(alone.instanceId)).operationId))?.state).toBe('succeeded')
   expect(await query('SELECT state FROM operation WHERE id = $1', [operationId])).toEqual([
     { state: 'queued' },
   ])
-  expect([...asked(bench.host, alone.instanceId), ...asked(second)]).toEqual([])
+  expect([...asked(fixture.host, alone.instanceId), ...asked(second)]).toEqual([])
 })
 
 test('what is not proven is not taken over; a person can keep what is recorded, once for each claim', async () => {
   const { second, two, clusterId } = await restored()
   // the second host is gone: whether there is a newer primary still is not known
   await second.close()
-  bench.start()
+  fixture.start()
   const doubts = () =>
     waitUntil('it is in doubt', async () => {
-      const [record] = (await listRestoredRecords(bench.db.pool)).filter((r) => r.acceptedAs === null)
+      const [record] = (await listRestoredRecords(fixture.db.pool)).filter((r) => r.acceptedAs === null)
       return record
     })
   await doubts()
@@ -188,7 +188,7 @@ test('what is not proven is not taken over; a person can keep what is recorded, 
     await query('SELECT "fenceOrderedAt" IS NOT NULL AS o FROM instance WHERE id = $1', [two.instanceId]),
   ).toEqual([{ o: true }])
   await accept('recorded')
-  await waitUntil('it is settled', async () => (await listRestoredRecords(bench.db.pool)).length === 0)
+  await waitUntil('it is settled', async () => (await listRestoredRecords(fixture.db.pool)).length === 0)
   expect(
     await query(
       'SELECT i.name FROM cluster c JOIN instance i ON i.id = c."primaryInstanceId" WHERE c.id = $1',
@@ -196,7 +196,7 @@ test('what is not proven is not taken over; a person can keep what is recorded, 
     ),
   ).toEqual([{ name: 'c1' }])
   // the same claim by the host that comes back is decided on; a newer one is not
-  await bench.reopen(second)
+  await fixture.reopen(second)
   await waitUntil('the host answers', async () => {
     const [row] = await query<{ seen: boolean }>(
       'SELECT "observedAt" IS NOT NULL AS seen FROM host WHERE id = $1',
@@ -204,7 +204,7 @@ test('what is not proven is not taken over; a person can keep what is recorded, 
     )
     return row?.seen
   })
-  expect(await listRestoredRecords(bench.db.pool)).toEqual([])
+  expect(await listRestoredRecords(fixture.db.pool)).toEqual([])
   const claim = second.instances.get(two.instanceId) as InstanceObserved
   second.instances.set(two.instanceId, {
     ...claim,
@@ -216,21 +216,21 @@ test('what is not proven is not taken over; a person can keep what is recorded, 
 
 test('a host can put only clusters in doubt that have a member on it', async () => {
   const { second, one, alone } = await restored()
-  for (const [of, instance] of [...bench.host.instances, ...second.instances])
-    for (const double of [bench.host, second])
+  for (const [of, instance] of [...fixture.host.instances, ...second.instances])
+    for (const double of [fixture.host, second])
       if (double.instances.has(of)) double.instances.set(of, { ...instance, primaryKnown: null })
   const lie = { instanceId: InstanceId.parse(randomUUID()), timeline: 2 ** 31 - 1, at: 1 }
   for (const { instanceId, name } of [one, alone])
     show(second, instanceId, name, { role: 'primary', primaryKnown: lie })
-  bench.start()
+  fixture.start()
   // what it may put in doubt comes in the same report, after the others
-  const own = await insertTestInstance(bench.db, { name: 'own', hostId: second.hostId })
+  const own = await insertTestInstance(fixture.db, { name: 'own', hostId: second.hostId })
   await query(
     `UPDATE cluster SET holdings = '{"timeline": {"timeline": 1, "ancestors": []}}' WHERE name = 'own'`,
   )
   show(second, own.instanceId, 'own', { role: 'primary', primaryKnown: lie })
   const found = await waitUntil('its own cluster is in doubt', async () => {
-    const records = await listRestoredRecords(bench.db.pool)
+    const records = await listRestoredRecords(fixture.db.pool)
     return records.length > 0 ? records : null
   })
   expect(found.map((r) => r.clusterName)).toEqual(['own'])
@@ -243,7 +243,7 @@ test('after a restore all of it is read-only and one incident, which names the c
     `INSERT INTO restored_record (id, evidence) VALUES ($1, '{"kind": "restored", "backupAt": 1800000000000}')`,
     [randomUUID()],
   )
-  bench.start()
+  fixture.start()
   const [incident, ...others] = await waitUntil('the incident names the cluster', async () => {
     const open = await incidents()
     return open[0]?.detail?.includes('Cluster "c1"') ? open : null
@@ -255,7 +255,7 @@ test('after a restore all of it is read-only and one incident, which names the c
     code: 'control_database.read_only',
     message: expect.stringContaining('restored'),
   })
-  const create = submitOperation(bench.db, {
+  const create = submitOperation(fixture.db, {
     kind: 'create-instance',
     input: {
       instanceId: InstanceId.parse(randomUUID()),
@@ -266,9 +266,9 @@ test('after a restore all of it is read-only and one incident, which names the c
     actor,
   })
   expect(await refusal(create)).toMatchObject({ code: 'control_database.read_only' })
-  expect([...asked(bench.host), ...asked(second)]).toEqual([])
+  expect([...asked(fixture.host), ...asked(second)]).toEqual([])
   await accept('reported')
-  await waitUntil('all is settled', async () => (await listRestoredRecords(bench.db.pool)).length === 0)
+  await waitUntil('all is settled', async () => (await listRestoredRecords(fixture.db.pool)).length === 0)
   expect(await incidents()).toEqual([])
   expect((await ended(operationId))?.fault?.code).toBe('operation.not_continued')
   expect((await ended((await stop(alone.instanceId)).operationId))?.state).toBe('succeeded')

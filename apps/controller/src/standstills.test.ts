@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Standstills } from './standstills'
-import { keptLog } from './testing/bench-of-controllers'
+import { keptLog } from './testing/controllers-fixture'
 
 function watched() {
   const clock = { monotonic: 0, wall: 1_000_000 }

@@ -19,25 +19,25 @@ import { advanceOperation } from '@floe/operations'
 import { submitOperation } from '@floe/operations/submit'
 import { waitUntil } from '@floe/testkit'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
-import { actor, benchOfControllers, keptLog } from './testing/bench-of-controllers'
 import { ControllerProcess, makeControllerHome } from './testing/controller-process'
+import { actor, controllersFixture, keptLog } from './testing/controllers-fixture'
 
-let bench: Awaited<ReturnType<typeof benchOfControllers>>
+let fixture: Awaited<ReturnType<typeof controllersFixture>>
 let home: ReturnType<typeof makeControllerHome>
 const processes: ControllerProcess[] = []
 
 beforeEach(async () => {
-  bench = await benchOfControllers(inject('engineConnectionString'))
+  fixture = await controllersFixture(inject('engineConnectionString'))
   home = makeControllerHome({
-    connectionString: bench.db.as.controller.connectionString,
-    authority: bench.authority,
-    identity: bench.identity,
-    host: { hostId: bench.host.hostId, name: 'this-host', agentUrl: bench.host.url },
+    connectionString: fixture.db.as.controller.connectionString,
+    authority: fixture.authority,
+    identity: fixture.identity,
+    host: { hostId: fixture.host.hostId, name: 'this-host', agentUrl: fixture.host.url },
   })
 })
 afterEach(async () => {
   for (const process of processes.splice(0)) await process.end('SIGKILL')
-  await bench.remove()
+  await fixture.remove()
   home.remove()
 })
 
@@ -48,30 +48,30 @@ function startProcess(): ControllerProcess {
 }
 
 const create = (name: string) =>
-  submitOperation(bench.db.as.web, {
+  submitOperation(fixture.db.as.web, {
     kind: 'create-instance',
     input: { instanceId: randomUUID(), name } as OperationInput<'create-instance'>,
     actor,
   })
 /** A controller in a process of its own also has the host checked: that is no task of an operation. */
-const tasks = () => [...bench.host.tasks.values()].filter((task) => task.input.task.kind !== 'check-host')
-const stateOf = async (operationId: string) => (await showOperation(bench.db.pool, operationId))?.state
+const tasks = () => [...fixture.host.tasks.values()].filter((task) => task.input.task.kind !== 'check-host')
+const stateOf = async (operationId: string) => (await showOperation(fixture.db.pool, operationId))?.state
 
 test('kill -9 of a controller in the middle of operations: another one finishes each, no task starts twice', async () => {
   const controller = startProcess()
   await waitUntil('the controller started', () => controller.output.includes('controller.started'))
-  bench.host.held = true
+  fixture.host.held = true
   const submitted = await Promise.all(['a', 'b', 'c', 'd', 'e'].map(create))
   await waitUntil('all tasks run', () => tasks().length === 5)
   await controller.end('SIGKILL')
-  bench.host.held = false
+  fixture.host.held = false
   const log = keptLog()
-  const other = bench.start({ leaseMs: 60_000, renewMs: 400 }, log)
+  const other = fixture.start({ leaseMs: 60_000, renewMs: 400 }, log)
   for (const { operationId } of submitted)
     await waitUntil('it succeeded', async () => (await stateOf(operationId)) === 'succeeded')
   expect(log.lines.some((line) => line.event === 'controller.took_over')).toBe(true)
   expect(tasks()).toHaveLength(10)
-  const { rows } = await bench.db.pool.query('SELECT DISTINCT "leaseOwner" AS owner FROM operation')
+  const { rows } = await fixture.db.pool.query('SELECT DISTINCT "leaseOwner" AS owner FROM operation')
   expect(rows).toEqual([{ owner: other.owner }])
 })
 
@@ -87,19 +87,19 @@ test('kill -9 between sending a message and noting that it was taken: it is sent
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
   try {
     const { port } = receiver.address() as { port: number }
-    await insertWebhook(bench.db.pool, { url: `http://127.0.0.1:${port}/`, actor })
+    await insertWebhook(fixture.db.pool, { url: `http://127.0.0.1:${port}/`, actor })
     const controller = startProcess()
-    await openIncident(bench.db.pool, {
+    await openIncident(fixture.db.pool, {
       key: 'host-offline:k',
       severity: 'warning',
       title: 'told across a kill',
     })
     await waitUntil('it has arrived', () => ids.length === 1)
     await controller.end('SIGKILL')
-    expect((await listWebhooks(bench.db.pool))[0]?.last?.deliveredAt).toBeNull()
-    bench.start()
+    expect((await listWebhooks(fixture.db.pool))[0]?.last?.deliveredAt).toBeNull()
+    fixture.start()
     await waitUntil('it is noted as taken', async () => {
-      const [webhook] = await listWebhooks(bench.db.pool)
+      const [webhook] = await listWebhooks(fixture.db.pool)
       return webhook?.waiting === 0 && webhook.last?.deliveredAt
     })
     expect(ids[1]).toBe(ids[0])
@@ -110,28 +110,29 @@ test('kill -9 between sending a message and noting that it was taken: it is sent
 })
 
 test('kill -9 again and again under load loses no operation and starts no task twice', async () => {
-  bench.host.taskMs = 60
+  fixture.host.taskMs = 60
   const wanted = 24
   const submitting = (async () => {
     for (let i = 0; i < wanted; i++) await create(`i-${i}`)
   })()
   for (let kills = 0; kills < 4; kills++) {
-    const ended = (await listOperations(bench.db.pool, { states: ['succeeded'], limit: 100 })).length
+    const ended = (await listOperations(fixture.db.pool, { states: ['succeeded'], limit: 100 })).length
     const controller = startProcess()
     await waitUntil(
       'it got something done',
-      async () => (await listOperations(bench.db.pool, { states: ['succeeded'], limit: 100 })).length > ended,
+      async () =>
+        (await listOperations(fixture.db.pool, { states: ['succeeded'], limit: 100 })).length > ended,
       15_000,
       25,
     )
     await controller.end('SIGKILL')
   }
   await submitting
-  bench.start()
+  fixture.start()
   await waitUntil(
     'all succeeded',
     async () =>
-      (await listOperations(bench.db.pool, { states: ['succeeded'], limit: 100 })).length === wanted,
+      (await listOperations(fixture.db.pool, { states: ['succeeded'], limit: 100 })).length === wanted,
     30_000,
   )
   // a start whose answer the killed one did not live to see may be asked again; its key keeps it from starting
@@ -142,14 +143,14 @@ test('kill -9 again and again under load loses no operation and starts no task t
 test('a controller with an older lease can write nothing: not a step, not a state, not a log line', async () => {
   const { operationId } = await create('fenced')
   const lease = () =>
-    leaseOperations(bench.db.pool, { owner: 'old', leaseMs: 1, limit: 1, busyHostIds: [] }).then(
+    leaseOperations(fixture.db.pool, { owner: 'old', leaseMs: 1, limit: 1, busyHostIds: [] }).then(
       (holds) => holds[0],
     )
   const old = await waitUntil('a lease', lease)
   const newer = await waitUntil('the next lease', lease)
   expect(BigInt(newer.token)).toBeGreaterThan(BigInt(old.token))
   const ports = {
-    pool: bench.db.pool,
+    pool: fixture.db.pool,
     agentOf: () => {
       throw new Error('an older lease must not reach the agent')
     },
@@ -157,9 +158,9 @@ test('a controller with an older lease can write nothing: not a step, not a stat
     log: () => {},
   }
   await expect(advanceOperation(old, ports)).rejects.toThrow(LeaseLostError)
-  expect(await showOperation(bench.db.pool, operationId)).toMatchObject({ state: 'queued', steps: [] })
+  expect(await showOperation(fixture.db.pool, operationId)).toMatchObject({ state: 'queued', steps: [] })
   await advanceOperation(newer, ports)
-  expect(await showOperation(bench.db.pool, operationId)).toMatchObject({ state: 'running' })
+  expect(await showOperation(fixture.db.pool, operationId)).toMatchObject({ state: 'running' })
   await expect(advanceOperation(old, ports)).rejects.toThrow(LeaseLostError)
 })
 
@@ -167,9 +168,9 @@ test('SIGTERM ends a controller in order: its leases are free at once', async ()
   const controller = startProcess()
   await waitUntil(
     'the host is seen',
-    async () => (await showHost(bench.db.pool, bench.host.hostId))?.observedAt,
+    async () => (await showHost(fixture.db.pool, fixture.host.hostId))?.observedAt,
   )
-  bench.host.held = true
+  fixture.host.held = true
   const { operationId } = await create('handed-over')
   await waitUntil('it runs', async () => (await stateOf(operationId)) === 'running')
   const asked = Date.now()
@@ -177,7 +178,7 @@ test('SIGTERM ends a controller in order: its leases are free at once', async ()
   expect(controller.child.exitCode).toBe(0)
   expect(Date.now() - asked).toBeLessThan(8_000)
   expect(controller.output).toContain('controller.stopped')
-  const free = await bench.db.pool.query(
+  const free = await fixture.db.pool.query(
     `SELECT (SELECT count(*)::int FROM lease WHERE name LIKE 'observe:%' AND "expiresAt" > clock_timestamp())
           + (SELECT count(*)::int FROM operation WHERE "leaseExpiresAt" > clock_timestamp()) AS held`,
   )
@@ -187,7 +188,7 @@ test('SIGTERM ends a controller in order: its leases are free at once', async ()
 test('the controller makes the row of its own host, and says what is wrong with a broken FLOE_HOME', async () => {
   startProcess()
   await waitUntil('the row is there', async () => {
-    const host = await showHost(bench.db.pool, bench.host.hostId)
+    const host = await showHost(fixture.db.pool, fixture.host.hostId)
     return host?.name === 'this-host' && host.state === 'online'
   })
   rmSync(join(home.path, 'secrets', secretFiles.controllerIdentity))
@@ -200,7 +201,7 @@ test('the controller makes the row of its own host, and says what is wrong with 
 
 test('a control database that is killed and comes back: the controller says so, waits, and loses nothing', async () => {
   const engine = await startTestEngine()
-  const own = await benchOfControllers(engine.connectionString)
+  const own = await controllersFixture(engine.connectionString)
   try {
     const log = keptLog()
     own.start(undefined, log)

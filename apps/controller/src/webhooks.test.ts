@@ -4,11 +4,11 @@ import { closeIncidents, insertWebhook, listWebhooks, openIncident, webhookSecre
 import type { IncidentReport } from '@floe/domain'
 import { waitUntil } from '@floe/testkit'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
-import { actor, benchOfControllers } from './testing/bench-of-controllers'
+import { actor, controllersFixture } from './testing/controllers-fixture'
 import { retryAfterMs } from './webhooks'
 
 type Received = { headers: IncomingHttpHeaders; body: string }
-let bench: Awaited<ReturnType<typeof benchOfControllers>>
+let fixture: Awaited<ReturnType<typeof controllersFixture>>
 let received: Received[]
 let status: number
 let server: ReturnType<typeof createServer>
@@ -28,10 +28,10 @@ beforeEach(async () => {
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   url = `http://127.0.0.1:${(server.address() as { port: number }).port}/hook`
-  bench = await benchOfControllers(inject('engineConnectionString'))
+  fixture = await controllersFixture(inject('engineConnectionString'))
 })
 afterEach(async () => {
-  await bench.remove()
+  await fixture.remove()
   server.closeAllConnections()
   await new Promise((resolve) => server.close(resolve))
 })
@@ -43,12 +43,12 @@ const incident: IncidentReport = {
 }
 
 test('opening and closing are told once each, in order, signed, by however many controllers', async () => {
-  const webhookId = await insertWebhook(bench.db.pool, { url, actor })
-  bench.start()
-  bench.start()
-  await openIncident(bench.db.pool, incident)
+  const webhookId = await insertWebhook(fixture.db.pool, { url, actor })
+  fixture.start()
+  fixture.start()
+  await openIncident(fixture.db.pool, incident)
   await waitUntil('the opening is told', () => received.length === 1)
-  await closeIncidents(bench.db.pool, [incident.key])
+  await closeIncidents(fixture.db.pool, [incident.key])
   await waitUntil('the closing is told', () => received.length === 2)
   const [opened, closed] = received.map((r) => JSON.parse(r.body))
   expect(opened).toMatchObject({
@@ -68,17 +68,17 @@ test('opening and closing are told once each, in order, signed, by however many 
 })
 
 test('what is not taken is sent again with the same id, and a closing waits for its opening', async () => {
-  await insertWebhook(bench.db.pool, { url, actor })
+  await insertWebhook(fixture.db.pool, { url, actor })
   status = 500
-  bench.start()
-  await openIncident(bench.db.pool, incident)
-  await closeIncidents(bench.db.pool, [incident.key])
+  fixture.start()
+  await openIncident(fixture.db.pool, incident)
+  await closeIncidents(fixture.db.pool, [incident.key])
   await waitUntil(
     'it was tried',
-    async () => (await listWebhooks(bench.db.pool))[0]?.waiting === 2 && received.length === 1,
+    async () => (await listWebhooks(fixture.db.pool))[0]?.waiting === 2 && received.length === 1,
   )
   status = 204
-  await bench.db.pool.query('UPDATE webhook_delivery SET "nextAttemptAt" = now()')
+  await fixture.db.pool.query('UPDATE webhook_delivery SET "nextAttemptAt" = now()')
   await waitUntil('both are told', () => received.length === 3, 20_000)
   expect(received.map((r) => JSON.parse(r.body).type)).toEqual([
     'incident.opened',
@@ -93,31 +93,31 @@ test('a redirect is not followed, and a receiver that is gone delays no other', 
   await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
   const { port } = closed.address() as { port: number }
   await new Promise((resolve) => closed.close(resolve))
-  const gone = await insertWebhook(bench.db.pool, { url: `http://127.0.0.1:${port}/`, actor })
-  await insertWebhook(bench.db.pool, { url, actor })
+  const gone = await insertWebhook(fixture.db.pool, { url: `http://127.0.0.1:${port}/`, actor })
+  await insertWebhook(fixture.db.pool, { url, actor })
   status = 302
-  bench.start()
-  await openIncident(bench.db.pool, incident)
+  fixture.start()
+  await openIncident(fixture.db.pool, incident)
   await waitUntil('both were tried', async () => {
-    const webhooks = await listWebhooks(bench.db.pool)
+    const webhooks = await listWebhooks(fixture.db.pool)
     return webhooks.every((w) => w.last?.attempts === 1)
   })
   expect(received).toHaveLength(1)
-  const webhooks = await listWebhooks(bench.db.pool)
+  const webhooks = await listWebhooks(fixture.db.pool)
   expect(webhooks.find((w) => w.webhookId !== gone)?.last?.error).toBe('it answered 302')
   expect(webhooks.find((w) => w.webhookId === gone)?.last?.error).toContain('ECONNREFUSED')
 })
 
 test('an address of the own machine is refused unless config.json allows it', async () => {
-  // the bench allows 127.0.0.1, as config.json would
-  await insertWebhook(bench.db.pool, { url: url.replace('127.0.0.1', '127.0.0.2'), actor })
-  await insertWebhook(bench.db.pool, { url: url.replace('127.0.0.1', '[::1]'), actor })
-  bench.start()
-  await openIncident(bench.db.pool, incident)
+  // the fixture allows 127.0.0.1, as config.json would
+  await insertWebhook(fixture.db.pool, { url: url.replace('127.0.0.1', '127.0.0.2'), actor })
+  await insertWebhook(fixture.db.pool, { url: url.replace('127.0.0.1', '[::1]'), actor })
+  fixture.start()
+  await openIncident(fixture.db.pool, incident)
   await waitUntil('both were tried', async () =>
-    (await listWebhooks(bench.db.pool)).every((w) => w.last?.attempts === 1),
+    (await listWebhooks(fixture.db.pool)).every((w) => w.last?.attempts === 1),
   )
-  for (const { last } of await listWebhooks(bench.db.pool)) expect(last?.error).toMatch(/is not allowed$/)
+  for (const { last } of await listWebhooks(fixture.db.pool)) expect(last?.error).toMatch(/is not allowed$/)
   expect(received).toEqual([])
 })
 
@@ -126,17 +126,17 @@ test('a receiver that never answers is given up on after 5 s, and what is too ol
   await new Promise<void>((resolve) => hanging.listen(0, '127.0.0.1', resolve))
   try {
     const { port } = hanging.address() as { port: number }
-    await insertWebhook(bench.db.pool, { url: `http://127.0.0.1:${port}/`, actor })
-    await openIncident(bench.db.pool, incident)
-    bench.start()
-    const last = async () => (await listWebhooks(bench.db.pool))[0]?.last
+    await insertWebhook(fixture.db.pool, { url: `http://127.0.0.1:${port}/`, actor })
+    await openIncident(fixture.db.pool, incident)
+    fixture.start()
+    const last = async () => (await listWebhooks(fixture.db.pool))[0]?.last
     await waitUntil('its deadline is over', async () => (await last())?.attempts === 1, 20_000)
     expect(await last()).toMatchObject({ givenUpAt: null, error: expect.stringContaining('timeout') })
-    await bench.db.pool.query(
+    await fixture.db.pool.query(
       `UPDATE webhook_delivery SET "createdAt" = now() - interval '25 hours', "nextAttemptAt" = now()`,
     )
     await waitUntil('it is given up', async () => (await last())?.givenUpAt, 30_000)
-    expect((await listWebhooks(bench.db.pool))[0]?.waiting).toBe(0)
+    expect((await listWebhooks(fixture.db.pool))[0]?.waiting).toBe(0)
   } finally {
     hanging.closeAllConnections()
     await new Promise((resolve) => hanging.close(resolve))

@@ -30,12 +30,12 @@ export const RoleName = z
   .refine((name) => utf8Bytes(name) <= NAME_BYTES_MAX, `must have at most ${NAME_BYTES_MAX} bytes`)
   .refine((name) => !UNPRINTABLE.test(name), 'must not contain control characters')
 
-/** What members of earlier versions had their right to read pages of. */
-const FORMER_GROUP = 'page_repair'
+/** The role of which members of earlier versions had their right to read pages. Nothing is granted to it any more. */
+export const FORMER_READERS = 'page_repair'
 
 /** Whether Floe made the role, or would: its agent or a member of a cluster logs in as it. */
 export const isRoleOfFloe = (name: string): boolean =>
-  name === AGENT_ROLE || name === FORMER_GROUP || MemberLogin.safeParse(name).success
+  name === AGENT_ROLE || name === FORMER_READERS || MemberLogin.safeParse(name).success
 
 /** Why Floe neither creates, changes nor drops a role of this name, nor makes another one its member; null where it may. */
 export function whyRoleReserved(name: string): Fault | null {

@@ -2,7 +2,7 @@ import { type LeaseHold, LeaseLostError, listIncidents, takeLease } from '@floe/
 import { createTestDatabase, insertTestInstance, type TestDatabase } from '@floe/db/testing'
 import { type IncidentKey, type IncidentKind, type IncidentReport, incidentKinds } from '@floe/domain'
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest'
-import { keptLog } from '../testing/bench-of-controllers'
+import { keptLog } from '../testing/controllers-fixture'
 import { IncidentBook } from './incident-book'
 
 let db: TestDatabase

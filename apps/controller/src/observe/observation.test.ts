@@ -12,23 +12,23 @@ import { incidentKinds } from '@floe/domain'
 import type { Sample } from '@floe/telemetry'
 import { waitUntil } from '@floe/testkit'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
-import { benchOfControllers, keptLog } from '../testing/bench-of-controllers'
+import { controllersFixture, keptLog } from '../testing/controllers-fixture'
 import { type FakeAgent, replication, standbySeen } from '../testing/fake-agent'
 
-let bench: Awaited<ReturnType<typeof benchOfControllers>>
+let fixture: Awaited<ReturnType<typeof controllersFixture>>
 beforeEach(async () => {
-  bench = await benchOfControllers(inject('engineConnectionString'))
+  fixture = await controllersFixture(inject('engineConnectionString'))
 })
-afterEach(() => bench.remove())
+afterEach(() => fixture.remove())
 
 /** An instance that was created long ago and that its agent reports as running. */
 async function running(host: FakeAgent, name: string): Promise<string> {
   const instanceId = randomUUID()
-  await bench.db.pool.query(
+  await fixture.db.pool.query(
     `INSERT INTO instance (id, name, "hostId", intent) VALUES ($1, $2, $3, 'running')`,
     [instanceId, name, host.hostId],
   )
-  await bench.db.pool.query(
+  await fixture.db.pool.query(
     `INSERT INTO operation (id, kind, state, input, "instanceId", actor, "actorName", "endedAt")
      VALUES (gen_random_uuid(), 'create-instance', 'succeeded', '{}', $1, 't', 't', now())`,
     [instanceId],
@@ -45,26 +45,26 @@ const samples = (from: number, to: number): Sample[] =>
     intervalMs: 1_000,
     values: { tps: from + i },
   }))
-const stateOf = async (instanceId: string) => (await showInstance(bench.db.pool, instanceId))?.state
-const openKeys = async () => (await listIncidents(bench.db.pool)).map((i) => i.key)
+const stateOf = async (instanceId: string) => (await showInstance(fixture.db.pool, instanceId))?.state
+const openKeys = async () => (await listIncidents(fixture.db.pool)).map((i) => i.key)
 
 test('a report becomes what is known of host and instances, and a move is told with its reason', async () => {
-  const id = await running(bench.host, 'one')
+  const id = await running(fixture.host, 'one')
   const log = keptLog()
-  bench.start(undefined, log)
+  fixture.start(undefined, log)
   await waitUntil('it is seen', async () => (await stateOf(id)) === 'running')
-  expect(await showHost(bench.db.pool, bench.host.hostId)).toMatchObject({
+  expect(await showHost(fixture.db.pool, fixture.host.hostId)).toMatchObject({
     state: 'online',
     agentVersion: 'double',
     facts: { cpus: 2 },
     fault: null,
   })
-  bench.host.show(id, 'one', 'crashed')
+  fixture.host.show(id, 'one', 'crashed')
   await waitUntil('it is seen crashed', async () => (await stateOf(id)) === 'crashed', 1_500)
   await waitUntil('an incident is open', async () => (await openKeys()).includes(`instance-crashed:${id}`))
-  bench.host.show(id, 'one', 'running', 78)
+  fixture.host.show(id, 'one', 'running', 78)
   await waitUntil('the incident is closed', async () => (await openKeys()).length === 0)
-  expect(await listIncidents(bench.db.pool, { state: 'closed' })).toMatchObject([
+  expect(await listIncidents(fixture.db.pool, { state: 'closed' })).toMatchObject([
     { closedBecause: 'The instance is no longer reported as crashed.' },
   ])
   expect(log.lines).toContainEqual({
@@ -79,14 +79,14 @@ test('a report becomes what is known of host and instances, and a move is told w
 })
 
 test('what is wrong with replication opens incidents, each of which closes when that is over', async () => {
-  const id = await running(bench.host, 'one')
+  const id = await running(fixture.host, 'one')
   const say = (role: 'primary' | 'standby', said: Parameters<typeof replication>[0]) => {
-    const instance = bench.host.instances.get(id)
+    const instance = fixture.host.instances.get(id)
     if (instance) Object.assign(instance, { role, replication: replication(said) })
-    bench.host.changed()
+    fixture.host.changed()
   }
   const memberRole = (role: string) =>
-    bench.db.pool.query('UPDATE instance SET "memberRole" = $2 WHERE id = $1', [id, role])
+    fixture.db.pool.query('UPDATE instance SET "memberRole" = $2 WHERE id = $1', [id, role])
   const unused = { name: 'floe_two', active: false, restartLsn: null, walStatus: 'extended' }
   const open = (what: string, ...keys: string[]) =>
     waitUntil(
@@ -95,7 +95,7 @@ test('what is wrong with replication opens incidents, each of which closes when 
       // commits that wait are told once it has lasted
       (incidentKinds['commits-wait'].graceMs ?? 0) + 10_000,
     )
-  bench.start()
+  fixture.start()
   await waitUntil('it is seen', async () => (await stateOf(id)) === 'running')
   await memberRole('standby')
   say('primary', {
@@ -113,29 +113,29 @@ test('what is wrong with replication opens incidents, each of which closes when 
     slots: [{ ...unused, active: true, retainedBytes: 2 ** 31 }],
   })
   await open('none is open')
-  const closed = await listIncidents(bench.db.pool, { state: 'closed' })
+  const closed = await listIncidents(fixture.db.pool, { state: 'closed' })
   expect(closed.map((i) => i.key).sort()).toEqual(all.sort())
 })
 
 test('a floor that is turned on in a cluster in which nothing else changes is recorded once it counts', async () => {
-  const { pool } = bench.db
-  const id = await running(bench.host, 'one')
+  const { pool } = fixture.db
+  const id = await running(fixture.host, 'one')
   /** Waits until the controller has taken in a report that says so. */
   const say = async (said: Parameters<typeof replication>[0], pid: number) => {
-    bench.host.show(id, 'one', 'running', pid)
-    const instance = bench.host.instances.get(id)
+    fixture.host.show(id, 'one', 'running', pid)
+    const instance = fixture.host.instances.get(id)
     if (instance)
       Object.assign(instance, {
         role: 'primary',
         replication: replication({ ancestors: [], commitModes: [], ...said }),
       })
-    bench.host.changed()
+    fixture.host.changed()
     await waitUntil('it is taken in', async () => (await showInstance(pool, id))?.postmasterPid === pid)
   }
   const floor = async () =>
     (await pool.query<{ floor: boolean }>(`SELECT (holdings->>'floor')::boolean AS floor FROM cluster`))
       .rows[0]?.floor
-  bench.start()
+  fixture.start()
   // what is in force before counts, and the controller asks no more about it
   for (const pid of [100, 101, 102, 103]) await say({ commitFloor: 'off' }, pid)
   expect(await floor()).toBe(false)
@@ -147,37 +147,37 @@ test('a floor that is turned on in a cluster in which nothing else changes is re
 })
 
 test('an instance its agent does not name any more is unknown, with the reason, until it is named again', async () => {
-  const id = await running(bench.host, 'one')
-  bench.start()
+  const id = await running(fixture.host, 'one')
+  fixture.start()
   await waitUntil('it is seen', async () => (await stateOf(id)) === 'running')
-  bench.host.instances.delete(id)
-  bench.host.changed()
+  fixture.host.instances.delete(id)
+  fixture.host.changed()
   await waitUntil('it is unknown', async () => (await stateOf(id)) === 'unknown')
-  expect((await showInstance(bench.db.pool, id))?.because).toContain('no longer knows it')
+  expect((await showInstance(fixture.db.pool, id))?.because).toContain('no longer knows it')
   await waitUntil('an incident is open', async () => (await openKeys()).includes(`instance-missing:${id}`))
   // what is shown of it is as old as the last report that named it
-  const seenAt = async () => (await showInstance(bench.db.pool, id))?.observedAt
+  const seenAt = async () => (await showInstance(fixture.db.pool, id))?.observedAt
   const last = await seenAt()
-  bench.host.changed()
+  fixture.host.changed()
   await waitUntil('its host is seen later', async () => {
-    const { rows } = await bench.db.pool.query(`SELECT max("observedAt") AS at FROM host`)
+    const { rows } = await fixture.db.pool.query(`SELECT max("observedAt") AS at FROM host`)
     return rows[0].at > (last as Date)
   })
   expect(await seenAt()).toEqual(last)
-  bench.host.show(id, 'one', 'running')
+  fixture.host.show(id, 'one', 'running')
   await waitUntil('it is seen again', async () => (await stateOf(id)) === 'running')
   await waitUntil('the incident is closed', async () => (await openKeys()).length === 0)
 })
 
 test('every sample, checkpoint and stall of an agent is stored once: what it kept, what comes, and after it was away', async () => {
-  const id = await running(bench.host, 'one')
-  bench.host.samples.set(id, samples(0, 1_500))
-  bench.start()
-  bench.start()
-  await waitUntil('what it kept is stored', async () => (await newestSeq(bench.db.pool, id)) === 1_499)
-  await bench.host.close()
-  bench.host.samples.set(id, samples(500, 1_600))
-  bench.host.checkpoints.set(
+  const id = await running(fixture.host, 'one')
+  fixture.host.samples.set(id, samples(0, 1_500))
+  fixture.start()
+  fixture.start()
+  await waitUntil('what it kept is stored', async () => (await newestSeq(fixture.db.pool, id)) === 1_499)
+  await fixture.host.close()
+  fixture.host.samples.set(id, samples(500, 1_600))
+  fixture.host.checkpoints.set(
     id,
     [1, 2, 3].map((seq) => ({
       seq,
@@ -215,16 +215,16 @@ test('every sample, checkpoint and stall of an agent is stored once: what it kep
     checkpointerHangsIn: null,
     device: null,
   }
-  bench.host.stalls.set(id, [stall, { ...stall, seq: now + 1, cause: 'storage' }])
-  await bench.reopen(bench.host)
-  await waitUntil('the rest is stored', async () => (await newestSeq(bench.db.pool, id)) === 1_599)
-  const stored = await readSamplesAfter(bench.db.pool, { instanceId: id, afterSeq: -1 })
+  fixture.host.stalls.set(id, [stall, { ...stall, seq: now + 1, cause: 'storage' }])
+  await fixture.reopen(fixture.host)
+  await waitUntil('the rest is stored', async () => (await newestSeq(fixture.db.pool, id)) === 1_599)
+  const stored = await readSamplesAfter(fixture.db.pool, { instanceId: id, afterSeq: -1 })
   expect(stored.map((s) => s.seq)).toEqual(Array.from({ length: 1_600 }, (_, i) => i))
   await waitUntil(
     'the checkpoints are stored',
-    async () => (await listCheckpoints(bench.db.pool, { instanceId: id })).length === 3,
+    async () => (await listCheckpoints(fixture.db.pool, { instanceId: id })).length === 3,
   )
-  expect((await listCheckpoints(bench.db.pool, { instanceId: id }))[0]).toMatchObject({
+  expect((await listCheckpoints(fixture.db.pool, { instanceId: id }))[0]).toMatchObject({
     seq: 3,
     completedAt: now + 3,
     writeMs: 1.5,
@@ -233,64 +233,64 @@ test('every sample, checkpoint and stall of an agent is stored once: what it kep
   })
   await waitUntil(
     'the stalls are stored',
-    async () => (await listStalls(bench.db.pool, { instanceId: id })).length === 2,
+    async () => (await listStalls(fixture.db.pool, { instanceId: id })).length === 2,
   )
-  expect(await listStalls(bench.db.pool, { instanceId: id })).toEqual([
+  expect(await listStalls(fixture.db.pool, { instanceId: id })).toEqual([
     { ...stall, seq: now + 1, cause: 'storage' },
     stall,
   ])
 })
 
 test('a slow host and a dead one delay no other', async () => {
-  const slow = await bench.addHost()
-  const dead = await bench.addHost()
+  const slow = await fixture.addHost()
+  const dead = await fixture.addHost()
   slow.delayMs = 2_500
   await dead.close()
   await running(slow, 'slow')
   await running(dead, 'dead')
-  const id = await running(bench.host, 'quick')
-  bench.start()
+  const id = await running(fixture.host, 'quick')
+  fixture.start()
   await waitUntil('it is seen', async () => (await stateOf(id)) === 'running', 3_000)
   const seenAt = Date.now()
   for (let seq = 1; seq <= 3; seq++) {
-    bench.host.samples.set(id, samples(0, seq))
+    fixture.host.samples.set(id, samples(0, seq))
     await waitUntil(
       `sample ${seq} is stored`,
-      async () => (await newestSeq(bench.db.pool, id)) === seq - 1,
+      async () => (await newestSeq(fixture.db.pool, id)) === seq - 1,
       3_000,
     )
   }
   expect(Date.now() - seenAt).toBeLessThan(9_000)
-  expect(await showHost(bench.db.pool, dead.hostId)).toMatchObject({
+  expect(await showHost(fixture.db.pool, dead.hostId)).toMatchObject({
     state: 'unknown',
     fault: { code: 'agent.unreachable' },
   })
 })
 
 test('another host’s agent at the address is refused', async () => {
-  const impostor = await bench.addHost()
-  await bench.db.pool.query('UPDATE host SET "agentUrl" = $2 WHERE id = $1', [
+  const impostor = await fixture.addHost()
+  await fixture.db.pool.query('UPDATE host SET "agentUrl" = $2 WHERE id = $1', [
     impostor.hostId,
-    bench.host.url,
+    fixture.host.url,
   ])
-  bench.start()
+  fixture.start()
   await waitUntil(
     'it says so',
-    async () => (await showHost(bench.db.pool, impostor.hostId))?.fault?.code === 'agent.wrong_host',
+    async () => (await showHost(fixture.db.pool, impostor.hostId))?.fault?.code === 'agent.wrong_host',
   )
-  expect((await showHost(bench.db.pool, impostor.hostId))?.observedAt).toBeNull()
+  expect((await showHost(fixture.db.pool, impostor.hostId))?.observedAt).toBeNull()
 })
 
 test('two controllers: one observes a host, and when it stops the other does at once', async () => {
-  const id = await running(bench.host, 'one')
-  const first = bench.start()
+  const id = await running(fixture.host, 'one')
+  const first = fixture.start()
   await waitUntil('it is seen', async () => (await stateOf(id)) === 'running')
-  bench.start()
+  fixture.start()
   const owner = async () =>
     (
-      await bench.db.pool.query(
+      await fixture.db.pool.query(
         `SELECT owner FROM lease WHERE name = $1 AND "expiresAt" > clock_timestamp()`,
-        [`observe:${bench.host.hostId}`],
+        [`observe:${fixture.host.hostId}`],
       )
     ).rows[0]?.owner
   expect(await owner()).toBe(first.owner)
@@ -303,20 +303,20 @@ test('two controllers: one observes a host, and when it stops the other does at 
     },
     3_000,
   )
-  bench.host.show(id, 'one', 'stopped')
+  fixture.host.show(id, 'one', 'stopped')
   await waitUntil('it is seen stopped', async () => (await stateOf(id)) === 'stopped')
 })
 
 test('an order to fence is carried out once on its timeline, and is an incident where it does not fit', async () => {
-  const id = await running(bench.host, 'one')
+  const id = await running(fixture.host, 'one')
   const order = (timeline: number | null) =>
-    bench.db.pool.query(
+    fixture.db.pool.query(
       `UPDATE instance SET "memberRole" = 'fenced', "fenceOrderedAt" = clock_timestamp(), "fenceTimeline" = $2 WHERE id = $1`,
       [id, timeline],
     )
   const fences = async () =>
     (
-      await bench.db.pool.query<{ state: string; timeline: number | null }>(
+      await fixture.db.pool.query<{ state: string; timeline: number | null }>(
         `SELECT state, (input->>'timeline')::int AS timeline FROM operation
           WHERE "instanceId" = $1 AND kind = 'fence-instance'`,
         [id],
@@ -325,13 +325,13 @@ test('an order to fence is carried out once on its timeline, and is an incident 
   const waits = `fence-waits:${id}`
   const told = (open: boolean) =>
     waitUntil(`the incident is ${open ? 'open' : 'closed'}`, async () => {
-      bench.host.changed()
+      fixture.host.changed()
       return (await openKeys()).includes(waits) === open
     })
-  bench.host.show(id, 'one', 'running', 77)
-  const instance = bench.host.instances.get(id)
+  fixture.host.show(id, 'one', 'running', 77)
+  const instance = fixture.host.instances.get(id)
   if (instance) Object.assign(instance, { timeline: 7 })
-  bench.start()
+  fixture.start()
   await waitUntil('it is seen', async () => (await stateOf(id)) === 'running')
   // of an earlier version, and of a control database that was restored from before
   await order(null)
@@ -341,16 +341,16 @@ test('an order to fence is carried out once on its timeline, and is an incident 
   expect(await fences()).toEqual([])
   // its agent knows better than its report: that is heard once
   const refusal = { code: 'fence.newer_timeline', message: 'not the one', detail: 'It is on timeline 8.' }
-  bench.host.failing.set('fence-instance', refusal)
+  fixture.host.failing.set('fence-instance', refusal)
   await order(7)
   await told(false)
   await waitUntil('it is refused', async () => (await fences())[0]?.state === 'failed')
   await told(true)
-  expect((await listIncidents(bench.db.pool)).find((i) => i.key === waits)?.detail).toBe(
+  expect((await listIncidents(fixture.db.pool)).find((i) => i.key === waits)?.detail).toBe(
     'It is on timeline 8.',
   )
   expect(await fences()).toEqual([{ state: 'failed', timeline: 7 }])
-  bench.host.failing.clear()
+  fixture.host.failing.clear()
   await order(7)
   await waitUntil('it is fenced', async () => (await fences()).some((o) => o.state === 'succeeded'))
   await told(false)

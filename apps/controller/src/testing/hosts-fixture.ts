@@ -26,9 +26,9 @@ import pg from 'pg'
 import { inject } from 'vitest'
 import { type ControllerOptions, startController } from '../controller'
 import { addressRule } from '../webhook-address'
-import { actor, keptLog } from './bench-of-controllers'
 import { clientTls } from './client-tls'
 import { ControllerProcess, makeControllerHome } from './controller-process'
+import { actor, keptLog } from './controllers-fixture'
 import { WriteLedger } from './write-ledger'
 
 /** A task as the agent's log tells of it. */

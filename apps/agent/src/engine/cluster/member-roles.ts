@@ -1,4 +1,12 @@
-import { type Fault, FaultError, fault, foreseeableLogin, type LoginPurpose, purposeOf } from '@floe/domain'
+import {
+  type Fault,
+  FaultError,
+  FORMER_READERS,
+  fault,
+  foreseeableLogin,
+  type LoginPurpose,
+  purposeOf,
+} from '@floe/domain'
 import pg from 'pg'
 import { sqlState } from '../process/connection'
 import type { Work } from '../work'
@@ -37,9 +45,6 @@ const kinds: Record<LoginPurpose, RoleKind> = {
     comment: 'A member asks for pages as this role; made by Floe',
   },
 }
-
-/** Of which members of earlier versions had their right to read pages. Nothing is granted to it any more. */
-const FORMER_GROUP = 'page_repair'
 
 const LOCK_BOUND = '10s'
 
@@ -206,7 +211,7 @@ const isInFormerGroup = async (client: pg.Client, role: string): Promise<boolean
       `select 1 from pg_auth_members
         where roleid = (select oid from pg_roles where rolname = $1)
           and member = (select oid from pg_roles where rolname = $2)`,
-      [FORMER_GROUP, role],
+      [FORMER_READERS, role],
     )
   ).rowCount !== 0
 
@@ -219,7 +224,7 @@ export async function formerRepairRoles(client: pg.Client, wanted: ReadonlySet<s
                       where p.oid = to_regprocedure($1) and a.grantee = r.oid)
              or exists (select from pg_auth_members m join pg_roles g on g.oid = m.roleid
                          where m.member = r.oid and g.rolname = $2))`,
-    [`pg_catalog.${READ_PAGES}`, FORMER_GROUP],
+    [`pg_catalog.${READ_PAGES}`, FORMER_READERS],
   )
   return rows.map((r) => r.role).filter((role) => !wanted.has(role))
 }
@@ -249,19 +254,19 @@ export async function retireFormerGroup(client: pg.Client, log: (text: string) =
   const { rowCount } = await client.query(
     `select 1 from pg_proc p, aclexplode(p.proacl) a, pg_roles r
       where p.oid = to_regprocedure($1) and a.grantee = r.oid and r.rolname = $2`,
-    [`pg_catalog.${READ_PAGES}`, FORMER_GROUP],
+    [`pg_catalog.${READ_PAGES}`, FORMER_READERS],
   )
   if (!rowCount) return
-  await client.query(`REVOKE EXECUTE ON FUNCTION pg_catalog.${READ_PAGES} FROM ${FORMER_GROUP} CASCADE`)
-  log(`role "${FORMER_GROUP}" of an earlier version may read pages no longer`)
+  await client.query(`REVOKE EXECUTE ON FUNCTION pg_catalog.${READ_PAGES} FROM ${FORMER_READERS} CASCADE`)
+  log(`role "${FORMER_READERS}" of an earlier version may read pages no longer`)
   const { rows } = await client.query<{ members: string | null }>(
     `select (select string_agg(quote_ident(pg_get_userbyid(m.member)), ', ') from pg_auth_members m
               where m.roleid = r.oid) as members from pg_roles r where r.rolname = $1`,
-    [FORMER_GROUP],
+    [FORMER_READERS],
   )
   const members = rows[0]?.members ?? null
-  if (members === null && (await dropIfFree(client, FORMER_GROUP))) log(`dropped role "${FORMER_GROUP}"`)
-  else if (members !== null) log(`role "${FORMER_GROUP}" is left: it is granted to ${members}`)
+  if (members === null && (await dropIfFree(client, FORMER_READERS))) log(`dropped role "${FORMER_READERS}"`)
+  else if (members !== null) log(`role "${FORMER_READERS}" is left: it is granted to ${members}`)
 }
 
 /** The role of this member of the time when its name was computed: nobody comes as it any more. */

@@ -21,7 +21,7 @@ export function keptLog(): Log & { lines: { level: string; event: string; fields
 }
 
 /** A control database, one or more hosts with agent doubles, and controllers to start and stop. */
-export async function benchOfControllers(engineConnectionString: string) {
+export async function controllersFixture(engineConnectionString: string) {
   const db: TestDatabase = await createTestDatabase(engineConnectionString)
   const authority = await makeTestAuthority()
   const identity = await authority.console('task')
