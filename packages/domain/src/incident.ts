@@ -30,6 +30,8 @@ type IncidentKindFacts = {
   action?: { label: string; dialog?: 'rejoin' | 'accept-restored' }
   /** It is opened when its cause has lasted for this long: what ends soon needs nobody. */
   graceMs?: number
+  /** The same by the time at which the engine says that it began, which only what derives it knows and compares. */
+  engineGraceMs?: number
   /** Operations cause it for a moment by their nature, so that none is opened while one owns the cluster. */
   duringOperations?: 'not opened'
   /** What the member is meant to be decides it, so that it stays open while the cluster's record is in doubt. */
@@ -208,6 +210,9 @@ export const incidentKinds = {
     openedBy: 'host lane',
     about: ['instanceId'],
     page: 'instance',
+    // as long as polar_page_repair_grace by default
+    engineGraceMs: 10_000,
+    duringOperations: 'not opened',
     resolved: 'The engine no longer reports its pages as unprotected.',
   },
   'page-guard-off': {

@@ -14,6 +14,7 @@ import {
   incident,
   incidentKey,
   incidentKindOf,
+  incidentKinds,
   KILLED_LATELY_MS,
   memoryKillWords,
   type Protection,
@@ -27,8 +28,6 @@ export const DISK_LOW_SHARE = 0.05
 export const DISK_ENOUGH_SHARE = 0.06
 /** A slot that nobody uses may keep this much WAL before somebody has to look. */
 export const SLOT_RETAINED_BYTES = 1024 ** 3
-/** As long as polar_page_repair_grace by default. */
-export const EXPOSED_GRACE_MS = 10_000
 /** Clocks that differ by more make ages and charts wrong. */
 export const CLOCK_SKEW_MS = 5_000
 
@@ -347,7 +346,7 @@ function protectionIncidents(
         hint: 'Turn the guard on before the instance holds data that cannot be loaded again.',
       }),
     ]
-  const lasted = seen.report.at - p.since >= EXPOSED_GRACE_MS && !known.busy
+  const lasted = seen.report.at - p.since >= incidentKinds['page-unprotected'].engineGraceMs
   const open = seen.open.has(incidentKey('page-unprotected', ...about))
   const sick = !p.sources.some((s) => s.healthy)
   const exposed = p.state === 'exposed'
