@@ -58,6 +58,10 @@ export type ControllerOptions = {
   patience?: Patience
   /** How long a check of settings may take, in ms; for tests. */
   settingCheckMs?: number
+  /** A fence that failed is ordered again after this, in ms; for tests. */
+  fenceAgainMs?: number
+  /** A standby that was sent nothing for this long, in ms, hears nobody; for tests. */
+  unheardMs?: number
   /** False where hosts are checked only when somebody asks; for tests. */
   checksHosts?: boolean
 }
@@ -115,7 +119,7 @@ export function startController(options: ControllerOptions) {
   async function run() {
     standstills.start()
     await start()
-    const lanes = new HostLanes({ ...parts, wake: lanesWake })
+    const lanes = new HostLanes({ ...parts, wake: lanesWake, fenceAgainMs: options.fenceAgainMs })
     await Promise.all([
       // what is recorded is compared with what hosts report before anything is done by it
       lanes.lookedOnce(FIRST_LOOK_MS, stop.signal).then(() => operations.run(stop.signal)),
@@ -126,7 +130,7 @@ export function startController(options: ControllerOptions) {
         { ...parts, authority: options.authority, identities: options.renew ?? [] },
         stop.signal,
       ),
-      watchClusters(parts, stop.signal),
+      watchClusters({ ...parts, unheardMs: options.unheardMs }, stop.signal),
       lanes.lookedOnce(FIRST_LOOK_MS, stop.signal).then(() => failOverAutomatically(parts, stop.signal)),
       runMaintenance(parts, stop.signal),
       carryOutSettingChecks({ ...parts, wake: checksWake, deadlineMs: options.settingCheckMs }, stop.signal),

@@ -14,7 +14,10 @@ const LOOK_AGAIN_MS = 5_000
  * follows nobody. One controller does so at a time; incidents of hosts are their lanes'.
  */
 export async function watchClusters(
-  parts: Pick<ControllerParts, 'db' | 'log' | 'database' | 'owner' | 'standstills' | 'times'>,
+  parts: Pick<ControllerParts, 'db' | 'log' | 'database' | 'owner' | 'standstills' | 'times'> & {
+    /** A standby that was sent nothing for this long hears nobody. */
+    unheardMs?: number | undefined
+  },
   signal: AbortSignal,
 ): Promise<void> {
   const { db, log, database, owner, standstills, times } = parts
@@ -35,7 +38,11 @@ export async function watchClusters(
     await book.refresh()
     const open = await book.open()
     const found = watched.flatMap(({ cluster, busy, busyWithPrimary, inDoubt }) =>
-      deriveClusterIncidents(cluster, inDoubt).map((incident) => ({ incident, busy, busyWithPrimary })),
+      deriveClusterIncidents(cluster, { inDoubt, unheardMs: parts.unheardMs }).map((incident) => ({
+        incident,
+        busy,
+        busyWithPrimary,
+      })),
     )
     // what operations bring about by their nature counts from their end on; that nobody is the primary from its begin on
     const wanted = found.filter(

@@ -123,6 +123,12 @@ test('a receiver that says "streaming" and has got no answer to its question hea
   expect(incident?.hint).toContain('./floe cluster failover c --to c2')
 })
 
+test('how long silence has to last can be told, for tests of it', () => {
+  const seen = cluster([member('c1', silent), hearing('c2', 12_000)])
+  expect(deriveClusterIncidents(seen)).toEqual([])
+  expect(deriveClusterIncidents(seen, { unheardMs: 11_000 }).map((i) => i.key)).toEqual(['no-primary:c'])
+})
+
 test('what a standby heard is as old as its report, and no clock that was set back makes it younger', () => {
   const open = (follower: ClusterMember) => derive([member('c1', silent), follower]).length
   expect(open(hearing('c2', 20_000, 4_000))).toBe(0)
@@ -188,7 +194,7 @@ test('who was stopped by a person once and is fenced since was not stopped by a 
 })
 
 test('by a record that is in doubt nobody is called the primary or none; that none is seen at all is told', () => {
-  const doubted = (members: ClusterMember[]) => deriveClusterIncidents(cluster(members), true)
+  const doubted = (members: ClusterMember[]) => deriveClusterIncidents(cluster(members), { inDoubt: true })
   const fenced = { at: 0, reason: 'another member took over' }
   const former = member('c1', { state: 'stopped', role: null, fenced })
   expect(doubted([former, member('c2', { role: 'primary' })])).toEqual([])

@@ -21,12 +21,15 @@ type ClusterIncident = IncidentReport<IncidentKindOpenedBy<'cluster watch'>>
  * Every incident that ought to be open for a cluster with standbys, and no other. Pure. A record that is in doubt says
  * nothing of who is what: then only that nobody at all is seen as a primary.
  */
-export function deriveClusterIncidents(cluster: ClusterObserved, inDoubt = false): ClusterIncident[] {
+export function deriveClusterIncidents(
+  cluster: ClusterObserved,
+  { inDoubt = false, unheardMs = UNHEARD_MS }: { inDoubt?: boolean; unheardMs?: number | undefined } = {},
+): ClusterIncident[] {
   if (cluster.members.length < 2) return []
   if (inDoubt) return noPrimaryInDoubt(cluster)
   const primary = runningPrimary(cluster)
   return [
-    ...(primary ? [] : noPrimary(cluster)),
+    ...(primary ? [] : noPrimary(cluster, unheardMs)),
     ...cluster.members.flatMap((m) => notFollowing(cluster, primary, m)),
   ]
 }
@@ -41,7 +44,7 @@ const silent = (m: ClusterMember) => m.hostState !== 'online' || m.state === 'un
 const UNHEARD_MS = 32_000
 
 /** A primary that is not seen lives as long as a standby hears it. */
-const hears = (standby: ClusterMember, primary: ClusterMember) => {
+const hears = (standby: ClusterMember, primary: ClusterMember, unheardMs: number) => {
   const receiver = standby.replication?.receiver
   if (silent(standby) || standby.memberRole !== 'standby' || receiver?.status !== 'streaming') return false
   const silentMs = receiver.silentMs ?? Number.POSITIVE_INFINITY
@@ -50,7 +53,7 @@ const hears = (standby: ClusterMember, primary: ClusterMember) => {
     receiver.senderPort === primary.connection?.port &&
     // its clock was set back: when it last heard is not known
     silentMs >= 0 &&
-    silentMs + (standby.ageMs ?? 0) <= UNHEARD_MS
+    silentMs + (standby.ageMs ?? 0) <= unheardMs
   )
 }
 
@@ -58,12 +61,12 @@ const hears = (standby: ClusterMember, primary: ClusterMember) => {
 const unseen = (primary: ClusterMember) =>
   silent(primary) || (primary.state === 'running' && primary.role === null)
 
-function noPrimary(cluster: ClusterObserved): ClusterIncident[] {
+function noPrimary(cluster: ClusterObserved, unheardMs: number): ClusterIncident[] {
   const primary = primaryOf(cluster)
   if (!primary) return []
   // when nobody at all is heard, it is the hosts or the console that are away, and that is reported of them
   if (cluster.members.every(silent)) return []
-  if (unseen(primary) && cluster.members.some((m) => hears(m, primary))) return []
+  if (unseen(primary) && cluster.members.some((m) => hears(m, primary, unheardMs))) return []
   // a person stopped it, and nobody has taken over
   const unsettled = unsettledMembers(cluster)
   if (

@@ -48,9 +48,12 @@ const HELLO_EVERY_MS = 60_000
 const RENEW_LOOK_MS = 1_000
 /** A renewal that did not work is tried again after this. */
 const RENEW_AGAIN_MS = 60_000
-const FENCE_EVERY_MS = 15_000
+const FENCE_AGAIN_MS = 15_000
 
-type LaneParts = Omit<ControllerParts, 'owner'>
+export type LaneParts = Omit<ControllerParts, 'owner'> & {
+  /** A fence that failed is ordered again after this. */
+  fenceAgainMs?: number | undefined
+}
 
 /**
  * Observes one host under the lease `observe:<host id>`: its report, its telemetry and its checkpoints, each in a loop of
@@ -280,7 +283,7 @@ export class HostLane {
       const reported = report.instances.find((i) => i.instanceId === instanceId)
       if (!reported || whyFenceWaits(order, reported)) continue
       // one that failed is tried again, but not in every report
-      const round = Math.floor(Date.now() / FENCE_EVERY_MS)
+      const round = Math.floor(Date.now() / (this.#parts.fenceAgainMs ?? FENCE_AGAIN_MS))
       try {
         const { created, operationId } = await submitOperation(this.#parts.db, {
           kind: 'fence-instance',

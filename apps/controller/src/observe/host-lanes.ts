@@ -2,9 +2,9 @@ import { closeIncidents, listAgents, listOpenIncidentsOfHost, takeLease } from '
 import { pause } from '@floe/host/wait'
 import { runLoop, type Wake } from '../loop'
 import type { ControllerParts } from '../parts'
-import { HostLane } from './host-lane'
+import { HostLane, type LaneParts } from './host-lane'
 
-type Parts = ControllerParts & { wake: Wake }
+type Parts = ControllerParts & LaneParts & { wake: Wake }
 
 /** Keeps a lane for every host whose lease this controller can get; a revoked host has none. */
 export class HostLanes {

@@ -355,3 +355,29 @@ test('an order to fence is carried out once on its timeline, and is an incident 
   await waitUntil('it is fenced', async () => (await fences()).some((o) => o.state === 'succeeded'))
   await told(false)
 })
+
+test('a fence that failed is ordered again, and no more once it has succeeded', async () => {
+  const id = await running(fixture.host, 'one')
+  const instance = fixture.host.instances.get(id)
+  if (instance) Object.assign(instance, { timeline: 7 })
+  fixture.host.failing.set('fence-instance', { code: 'fence.no_room', message: 'no room' })
+  fixture.start(undefined, undefined, { checksHosts: false, fenceAgainMs: 200 })
+  await waitUntil('it is seen', async () => (await stateOf(id)) === 'running')
+  await fixture.db.pool.query(
+    `UPDATE instance SET "memberRole" = 'fenced', "fenceOrderedAt" = clock_timestamp(), "fenceTimeline" = 7 WHERE id = $1`,
+    [id],
+  )
+  const fences = async (state: string) => {
+    fixture.host.changed()
+    const { rows } = await fixture.db.pool.query(
+      `SELECT 1 FROM operation WHERE "instanceId" = $1 AND kind = 'fence-instance' AND state = $2`,
+      [id, state],
+    )
+    return rows.length
+  }
+  await waitUntil('it has failed twice', async () => (await fences('failed')) >= 2)
+  fixture.host.failing.clear()
+  await waitUntil('it is fenced', async () => (await fences('succeeded')) > 0)
+  const { rows } = await fixture.db.pool.query('SELECT "fenceOrderedAt" FROM instance WHERE id = $1', [id])
+  expect(rows).toEqual([{ fenceOrderedAt: null }])
+})

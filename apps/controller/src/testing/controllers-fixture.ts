@@ -52,7 +52,7 @@ export async function controllersFixture(engineConnectionString: string) {
     start(
       times: LeaseTimes = { leaseMs: 1_500, renewMs: 400 },
       log: Log = keptLog(),
-      more: Pick<ControllerOptions, 'checksHosts' | 'patience'> = { checksHosts: false },
+      more: Pick<ControllerOptions, 'checksHosts' | 'patience' | 'fenceAgainMs'> = { checksHosts: false },
     ) {
       const controller = startController({
         ...more,
