@@ -78,9 +78,10 @@ test('no operation is leased to two at once, and a busy host’s queue waits whi
   expect(answers.length + rest.length).toBe(40)
 
   const [taken] = answers as [(typeof answers)[0]]
-  await db.pool.query(`UPDATE operation SET state = 'running', "leaseExpiresAt" = now() - interval '1 ms' WHERE id = $1`, [
-    taken.operationId,
-  ])
+  await db.pool.query(
+    `UPDATE operation SET state = 'running', "leaseExpiresAt" = now() - interval '1 ms' WHERE id = $1`,
+    [taken.operationId],
+  )
   const again = await lease('other', 100, [hostId])
   expect(again.map((h) => h.operationId)).toEqual([taken.operationId])
   expect(await renewOperationLeases(db.pool, [taken], 60_000)).toEqual(new Set())
