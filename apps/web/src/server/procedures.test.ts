@@ -216,25 +216,26 @@ test('what its record says is an admin’s is refused to an operator, whichever 
   const backup = { backupDirectory: '/srv/base', walDirectory: '/srv/wal' }
   const result = { ...of, result: 16_400, resultName: 'public.then' }
   const before = await operations()
-  for (const [asked, action] of [
-    [caller.flashback.export(result), 'flashback.export'],
+  for (const [ask, action] of [
+    [() => caller.flashback.export(result), 'flashback.export'],
     [
-      caller.flashback.restore({ ...of, ...backup, tableName: 'public.t', at: '2026-11-23T23:40:00Z' }),
+      () => caller.flashback.restore({ ...of, ...backup, tableName: 'public.t', at: '2026-11-23T23:40:00Z' }),
       'flashback.restore',
     ],
     [
-      caller.flashback.merge({
-        ...result,
-        tableName: 'public.t',
-        insertMissing: true,
-        restoreChanged: false,
-        deleteAdded: false,
-        condition: 'id > 7',
-      }),
+      () =>
+        caller.flashback.merge({
+          ...result,
+          tableName: 'public.t',
+          insertMissing: true,
+          restoreChanged: false,
+          deleteAdded: false,
+          condition: 'id > 7',
+        }),
       'flashback.merge',
     ],
   ] as const) {
-    expect(await refusal(asked)).toMatchObject({ code: 'FORBIDDEN', fault: { code: 'session.role_too_low' } })
+    expect(await refusal(ask())).toMatchObject({ code: 'FORBIDDEN', fault: { code: 'session.role_too_low' } })
     expect((await denials()).at(-1)).toMatchObject({
       actor: operator.userId,
       action,

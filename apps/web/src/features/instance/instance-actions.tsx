@@ -1,5 +1,5 @@
 'use client'
-import { type CommandKind, operationRecords, commandKindsThat } from '@floe/domain'
+import { type CommandKind, commandKindsThat, operationRecords } from '@floe/domain'
 import { Button, ConfirmDialog, Menu, MenuItem } from '@floe/ui'
 import { EllipsisVertical, GitMerge, Hammer, Play, RefreshCw, RotateCw, Square } from 'lucide-react'
 import Link from 'next/link'
