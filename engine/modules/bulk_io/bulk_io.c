@@ -14,7 +14,7 @@
  * grows it.  So it keeps the plans it always had, and what it has not used yet
  * is never enough to make VACUUM truncate it.
  *
- * See README for the invariants.
+ * See README.invariants.md.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *

@@ -3,7 +3,7 @@
  * flashback_log.c
  *	  Keeps the pages of relations as they were before they are overwritten.
  *
- * Settings and shared memory.  See README for the invariants.
+ * Settings and shared memory.  See README.invariants.md.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *

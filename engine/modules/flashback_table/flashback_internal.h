@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * flashback_internal.h
- *	  What the files of the module share.  See README for the invariants.
+ *	  What the files of the module share.  See README.invariants.md.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *

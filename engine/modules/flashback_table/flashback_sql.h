@@ -2,7 +2,7 @@
  *
  * flashback_sql.h
  *	  What lies between a scan and SQL: partitions, conditions, privileges,
- *	  the result table, progress.  See README for the invariants.
+ *	  the result table, progress.  See README.invariants.md.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *

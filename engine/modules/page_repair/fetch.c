@@ -3,7 +3,7 @@
  * fetch.c
  *	  Get pages from sources, and put them where torn ones are.
  *
- * The numbers R3 to R7 are those of the invariants in README: what must be true
+ * The numbers R3 to R7 are those of README.repair.md: what must be true
  * of a page before it is written.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group

@@ -569,7 +569,8 @@ show_standby_state(const Turn *turn)
 }
 
 /*
- * The state on a primary: README has this table, its rows in this order.
+ * The state on a primary: README.guard.md has this table, its rows in this
+ * order.
  */
 static void
 show_primary_state(const Turn *turn)
@@ -649,8 +650,8 @@ typedef enum GuardStep
 } GuardStep;
 
 /*
- * What is to be, whatever the setting is at the moment: README has this table,
- * its rows in this order.
+ * What is to be, whatever the setting is at the moment: README.guard.md has
+ * this table, its rows in this order.
  */
 static GuardStep
 next_step(const Turn *turn)

@@ -3,7 +3,7 @@
  * page_repair.c
  *	  Pages that a crash tore are taken from a standby.
  *
- * Settings and shared memory.  See README for the invariants.
+ * Settings and shared memory.  See README.md for what it does.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *

@@ -5,8 +5,8 @@
  *
  * Everything happens in the process that recovers, before the first record is
  * replayed: the buffer pool is empty and nobody else touches a relation.  See
- * README for why each page that is accepted is right; R with a number is one of
- * the invariants there.
+ * README.repair.md for why each page that is accepted is right; R with a
+ * number is one of the invariants there.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *

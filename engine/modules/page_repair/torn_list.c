@@ -5,8 +5,8 @@
  *
  * A text file in the data directory: a header with what has to be known of
  * this server to judge its pages, a CRC of the header, and a line for each
- * block.  README describes it; the header of a primary's list is what the
- * directory of copies needs (copies.c).
+ * block.  README.repair.md describes it; the header of a primary's list is
+ * what the directory of copies needs (copies.c).
  *
  * IDENTIFICATION
  *	  engine/modules/page_repair/torn_list.c

@@ -3,7 +3,7 @@
  * shared_server.c
  *	  Sessions that are not tied to a backend: settings and shared memory.
  *
- * See README for the invariants.
+ * See README.invariants.md.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *

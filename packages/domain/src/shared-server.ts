@@ -226,7 +226,7 @@ export function sharedServerMembers(
 
 /** What Shared Server does not do yet, wherever a person turns it on. */
 export const SHARED_SERVER_LIMITS = [
-  'Experimental: the engine’s list of known holes is in engine/modules/shared_server/README.md.',
+  'Experimental: the engine’s list of known holes is in engine/modules/shared_server/README.sessions.md.',
   'A client that uses TLS gets a backend of its own and gains nothing, unless polar_ss_share_tls is on; then one process for each dispatcher ends TLS for all of its clients. libpq asks for TLS unless sslmode=disable says otherwise.',
   'Replication connections, and the databases and roles of polar_ss_dedicated_dbuser_names, are never shared.',
 ] as const
@@ -275,7 +275,7 @@ export function pinnedAdvice(reason: string): string {
   if (reason === 'setting temp_buffers') return 'RESET temp_buffers.'
   if (reason.startsWith('setting '))
     return 'Reset the setting in the session. It cannot move, or polar_ss_dedicated_guc_names lists it.'
-  return 'engine/modules/shared_server/README.md lists what pins a session, and until when.'
+  return 'engine/modules/shared_server/README.sessions.md lists what pins a session, and until when.'
 }
 
 /** Workers against `polar_ss_backend_max_count`: reserved ones start beyond it when nobody was given one for the stall limit. */

@@ -79,7 +79,7 @@ export function formFaults(file: string, markdown: string): string[] {
       )
     : []
   const lines = markdown.trimEnd().split('\n').length
-  if (basename(file) === 'README.md' && /^(apps|packages)\//.test(file) && lines > LINES_MAX)
+  if (basename(file) === 'README.md' && /^(apps|packages|engine\/modules)\//.test(file) && lines > LINES_MAX)
     faults.push(`it has ${lines} lines; a room's README is at most a page (${LINES_MAX})`)
   return faults
 }
