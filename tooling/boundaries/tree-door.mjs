@@ -212,7 +212,7 @@ const cliCalls = {
   'suite/suite.ts': ['home', 'appendFileSync'],
   'suite/temporary-directory.ts': ['trial', 'chmodSync mkdtempSync readFileSync rmSync'],
   'suite/vitest-report.ts': ['trial', 'writeFileSync'],
-  'suite/vitest-suites.ts': ['trial', 'existsSync mkdtempSync readFileSync rmSync'],
+  'suite/vitest-suites.ts': ['trial', 'cpSync existsSync mkdtempSync readFileSync rmSync'],
   'suite/workspaces.ts': ['checkout', 'globSync readFileSync'],
   'supervise/main.ts': ['home', 'openSync writeSync'],
   'supervise/rotate-logs.ts': [

@@ -1,3 +1,4 @@
+export * from './agent-bundle'
 export * from './call-agent'
 export * from './certificates'
 export * from './engine'

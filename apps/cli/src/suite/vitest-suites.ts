@@ -1,7 +1,8 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { checkoutDirectory } from '../installation/home'
+import { programs } from '../process/records'
 import { buildWorkspace } from '../up/workspace-build'
 import { filesToRun, type QuickRoom } from './quick-files'
 import { rememberedLine } from './remembered-runs'
@@ -58,7 +59,17 @@ async function unit(context: SuiteContext): Promise<Counts> {
   await buildWorkspace({ now: context.log, log: context.log }, ['agent', 'controller'])
   // hosts of their own in network namespaces, file systems that share blocks: tests say why they are left out without
   for (const name of ['iproute2', 'xfsprogs']) await context.packages(name)
-  return eachWorkspace(context, ({ name }) => name in withInstances)
+  // one agent for both, apart from what a build beside this run would replace
+  const scratch = mkdtempSync(join(tmpdir(), 'floe-agent-bundle-'))
+  try {
+    const built = join(checkoutDirectory(), programs.agent.built)
+    cpSync(dirname(built), scratch, { recursive: true })
+    return await eachWorkspace(context, ({ name }) => name in withInstances, {
+      FLOE_TEST_AGENT_BUNDLE: join(scratch, basename(built)),
+    })
+  } finally {
+    rmSync(scratch, { recursive: true, force: true })
+  }
 }
 
 async function packages(context: SuiteContext): Promise<Counts> {
@@ -69,6 +80,7 @@ async function packages(context: SuiteContext): Promise<Counts> {
 async function eachWorkspace(
   context: SuiteContext,
   meant: (workspace: Workspace) => boolean,
+  env: NodeJS.ProcessEnv = {},
 ): Promise<Counts> {
   const prefix = await context.enginePrefix()
   const runs: RepeatableRun[] = []
@@ -86,7 +98,7 @@ async function eachWorkspace(
       : { more: context.more, whole: context.more.length === 0 }
     const test = async () => {
       const run = await vitest({ ...context, more }, workspace.directory, {
-        env: { FLOE_TEST_ENGINE_PREFIX: prefix },
+        env: { ...env, FLOE_TEST_ENGINE_PREFIX: prefix },
       })
       context.log(`${workspace.name}: ${countsLine(countRun(run))}`)
       runs.push(run)
