@@ -1,6 +1,16 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { waitUntil } from '@floe/testkit'
@@ -80,6 +90,30 @@ int main(void) { pthread_t t; pthread_create(&t, 0, wait_for_ever, 0); pthread_e
   })
 })
 
+test.runIf(process.getuid?.() === 0)(
+  'an agent that writes the next uid after another one has come further gives no uid out again',
+  async () => {
+    const scratch = mkdtempSync(join(tmpdir(), 'floe-users-'))
+    const directory = join(scratch, 'users')
+    const range = { from: 64_240, to: 64_249 }
+    const users = () => new InstanceUsers({ home: scratch, range, directory, filesBelow: scratch })
+    const [one, two, three] = [randomUUID(), randomUUID(), randomUUID()] as [string, string, string]
+    try {
+      await users().release(one, await users().claim(one))
+      const slower = readFileSync(join(directory, 'next'), 'utf8')
+      const further = await users().claim(two)
+      writeFileSync(join(directory, 'next'), slower)
+      await users().release(two, further)
+      const user = await users().claim(three)
+      await users().release(three, user)
+      expect(user.uid).toBe(further.uid + 1)
+      expect(readdirSync(directory)).toEqual(['next', `next.${user.uid + 1}`])
+    } finally {
+      rmSync(scratch, { recursive: true, force: true })
+    }
+  },
+)
+
 describe.runIf(process.getuid?.() === 0)('the user of files that are there', () => {
   const range = { from: 64_220, to: 64_229 }
   const scratch = mkdtempSync(join(tmpdir(), 'floe-users-'))
@@ -147,7 +181,11 @@ describe.runIf(process.getuid?.() === 0)('where it is lost which uid is next', (
   const release = async () => {
     for (const { id, user } of made.splice(0)) await usersOf(scratch).release(id, user)
   }
-  beforeEach(() => rmSync(next, { force: true }))
+  const lose = () => {
+    const names = existsSync(directory) ? readdirSync(directory) : []
+    for (const name of names.filter((n) => n.startsWith('next'))) rmSync(join(directory, name))
+  }
+  beforeEach(lose)
   afterEach(release)
   afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
@@ -177,10 +215,11 @@ describe.runIf(process.getuid?.() === 0)('where it is lost which uid is next', (
   test('so does a user whose record is lost, too, and a record without a user', async () => {
     const uid = await claim()
     rmSync(join(directory, `${uid}.json`))
-    rmSync(next)
+    lose()
     expect(await claim()).toBe(uid + 1)
     writeFileSync(join(directory, `${uid + 5}.json`), '')
     // damaged as it would be if the disk were full
+    lose()
     writeFileSync(next, '')
     expect(await claim()).toBe(uid + 6)
     rmSync(join(directory, `${uid + 5}.json`))

@@ -260,16 +260,32 @@ export class InstanceUsers {
   #noted(): number | null {
     const path = this.#nextFile()
     const text = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
-    return /^\d{1,10}$/.test(text) ? Number(text) : null
+    const noted = [...(/^\d{1,10}$/.test(text) ? [Number(text)] : []), ...this.#nextMarks()]
+    return noted.length > 0 ? Math.max(...noted) : null
+  }
+
+  #nextMarks(): number[] {
+    return readdirSync(this.#directory).flatMap((name) => {
+      const mark = /^next\.(\d{1,10})$/.exec(name)
+      return mark ? [Number(mark[1])] : []
+    })
   }
 
   #nextFile(): string {
     return join(this.#directory, 'next')
   }
 
-  /** Another agent of this machine may have come further in the meantime. */
+  /**
+   * Another agent of this machine may come further at the same time, and be the first to write: the file would go back then.
+   * So each number has a name of its own as well, and only names below another one are removed.
+   */
   #noteNext(uid: number): void {
-    if (uid > (this.#noted() ?? 0)) replaceFile(this.#nextFile(), `${uid}\n`)
+    if (uid <= (this.#noted() ?? 0)) return
+    createFile(`${this.#nextFile()}.${uid}`, '')
+    replaceFile(this.#nextFile(), `${uid}\n`)
+    const marks = this.#nextMarks()
+    const highest = Math.max(...marks)
+    for (const mark of marks) if (mark < highest) rmSync(`${this.#nextFile()}.${mark}`, { force: true })
   }
 
   async #tryTake(uid: number, instanceId: string, name: string): Promise<boolean> {
