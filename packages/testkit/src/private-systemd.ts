@@ -21,6 +21,8 @@ mount -t proc proc "$root/proc"
 # without its control groups, which systemd mounts as this namespace sees them
 mount -t sysfs sysfs "$root/sys"
 mount --rbind /dev "$root/dev"
+# its engines' shared memory is gone with it
+mount -t tmpfs tmpfs "$root/dev/shm"
 mount -t tmpfs tmpfs "$root/run"
 mount --rbind "$2" "$root$2"
 mkdir -p "$root/etc/systemd/system"
