@@ -107,7 +107,31 @@ test.runIf(process.getuid?.() === 0)(
       const user = await users().claim(three)
       await users().release(three, user)
       expect(user.uid).toBe(further.uid + 1)
-      expect(readdirSync(directory)).toEqual(['next', `next.${user.uid + 1}`])
+      expect(readdirSync(directory)).toEqual([`given-below-${user.uid + 1}`, 'next'])
+    } finally {
+      rmSync(scratch, { recursive: true, force: true })
+    }
+  },
+)
+
+test.runIf(process.getuid?.() === 0)(
+  'nor does one whose agent was killed between its claim and the note of the next one',
+  async () => {
+    const scratch = mkdtempSync(join(tmpdir(), 'floe-users-'))
+    const directory = join(scratch, 'users')
+    const range = { from: 64_250, to: 64_259 }
+    const users = () => new InstanceUsers({ home: scratch, range, directory, filesBelow: scratch })
+    const [one, two] = [randomUUID(), randomUUID()] as [string, string]
+    try {
+      await users().prepare()
+      const { uid } = await users().claim(one)
+      for (const name of readdirSync(directory).filter((n) => n.startsWith('given-below-')))
+        rmSync(join(directory, name))
+      writeFileSync(join(directory, 'next'), `${uid}\n`)
+      await users().release(one, await users().claim(one))
+      const user = await users().claim(two)
+      await users().release(two, user)
+      expect(user.uid).toBe(uid + 1)
     } finally {
       rmSync(scratch, { recursive: true, force: true })
     }
@@ -183,7 +207,7 @@ describe.runIf(process.getuid?.() === 0)('where it is lost which uid is next', (
   }
   const lose = () => {
     const names = existsSync(directory) ? readdirSync(directory) : []
-    for (const name of names.filter((n) => n.startsWith('next'))) rmSync(join(directory, name))
+    for (const name of names.filter((n) => /^(next|given-below-)/.test(n))) rmSync(join(directory, name))
   }
   beforeEach(lose)
   afterEach(release)

@@ -73,6 +73,8 @@ export class InstanceUsers {
       const known = this.#claims().find((c) => c.instanceId === instanceId)
       const uid = known?.uid ?? (await this.#take(instanceId, name))
       try {
+        // also of one that a killed agent claimed; where it is lost which is next, a claim that is known is no beginning
+        if (this.#noted() !== null) this.#noteNext(uid + 1)
         const ids = idsOf(name)
         if (ids && ids.uid !== uid)
           throw fault('host.no_user', `user "${name}" has uid ${ids.uid}, not ${uid}`, {
@@ -212,8 +214,9 @@ export class InstanceUsers {
     const { from, to } = this.#range
     for (let uid = await this.#next(); uid <= to; uid++) {
       if (!(await this.#tryTake(uid, instanceId, name))) continue
-      this.#noteNext(uid + 1)
-      return uid
+      if (uid >= (this.#noted() ?? 0)) return uid
+      // another agent came further while this one searched or asked, and may have given it out already
+      rmSync(this.#file(uid), { force: true })
     }
     const left = await uidsWithFiles(this.#filesBelow, this.#range).catch((error: Error) => {
       throw fault('host.no_user_left', 'no user is left for another instance', {
@@ -264,9 +267,13 @@ export class InstanceUsers {
     return noted.length > 0 ? Math.max(...noted) : null
   }
 
+  #nextMark(uid: number): string {
+    return join(this.#directory, `given-below-${uid}`)
+  }
+
   #nextMarks(): number[] {
     return readdirSync(this.#directory).flatMap((name) => {
-      const mark = /^next\.(\d{1,10})$/.exec(name)
+      const mark = /^given-below-(\d{1,10})$/.exec(name)
       return mark ? [Number(mark[1])] : []
     })
   }
@@ -281,11 +288,11 @@ export class InstanceUsers {
    */
   #noteNext(uid: number): void {
     if (uid <= (this.#noted() ?? 0)) return
-    createFile(`${this.#nextFile()}.${uid}`, '')
+    createFile(this.#nextMark(uid), '')
     replaceFile(this.#nextFile(), `${uid}\n`)
     const marks = this.#nextMarks()
     const highest = Math.max(...marks)
-    for (const mark of marks) if (mark < highest) rmSync(`${this.#nextFile()}.${mark}`, { force: true })
+    for (const mark of marks) if (mark < highest) rmSync(this.#nextMark(mark), { force: true })
   }
 
   async #tryTake(uid: number, instanceId: string, name: string): Promise<boolean> {
