@@ -16,6 +16,8 @@ const named = (cell) =>
     : cell.split(/,(?![^(]*\))/).map((text) => ({
         name: text.replace(/\(.*\)/, '').trim(),
         types: /\(types\b/.test(text),
+        // "(only types)" would allow code
+        unclear: /types/i.test(text) && !/\(types\b/.test(text),
       }))
 
 /** The rows in their order, as {name, imports}; a row may name several rooms. */
@@ -42,7 +44,10 @@ function folders(root) {
           .map(({ name }) => [name, `${parent}/${name}`])
       : [],
   )
-  return new Map(existsSync(join(root, 'e2e')) ? [...found, ['e2e', 'e2e']] : found)
+  const all = existsSync(join(root, 'e2e')) ? [...found, ['e2e', 'e2e']] : found
+  const twice = all.find(([name], index) => all.some(([other], at) => at < index && other === name))
+  if (twice) throw new Error(`two folders are called "${twice[0]}": a row cannot tell them apart`)
+  return new Map(all)
 }
 
 /** Folder of each room → the folders it may import: `code`, and `types` only for types. */
@@ -77,6 +82,9 @@ export function importTableProblems(root) {
       ...imports
         .filter((other) => !listed.includes(other.name))
         .map((other) => `${name} may import ${other.name}, which has no row`),
+      ...imports
+        .filter((other) => other.unclear)
+        .map((other) => `${name} may import ${other.name}: "types" has to stand first in the parentheses`),
     ]),
   ]
 }

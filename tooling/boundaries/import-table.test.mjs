@@ -50,6 +50,15 @@ test('every folder has one row, every row a folder, and no row names a room with
   ])
 })
 
+test('what could be read as more than it says is refused', () => {
+  tree(['apps/cli', 'packages/ui'], ['| ui | nothing |', '| cli | ui (only types) |'])
+  expect(importTableProblems(root)).toEqual([
+    'cli may import ui: "types" has to stand first in the parentheses',
+  ])
+  mkdirSync(join(root, 'apps/ui'))
+  expect(() => importRooms(root)).toThrow('two folders are called "ui"')
+})
+
 test('a document without the table is no permission', () => {
   writeFileSync(join(root, 'ARCHITECTURE.md'), '# Rules\n')
   expect(() => importRooms(root)).toThrow('has no table')
