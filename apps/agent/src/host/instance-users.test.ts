@@ -90,53 +90,40 @@ int main(void) { pthread_t t; pthread_create(&t, 0, wait_for_ever, 0); pthread_e
   })
 })
 
-test.runIf(process.getuid?.() === 0)(
-  'an agent that writes the next uid after another one has come further gives no uid out again',
-  async () => {
-    const scratch = mkdtempSync(join(tmpdir(), 'floe-users-'))
-    const directory = join(scratch, 'users')
-    const range = { from: 64_240, to: 64_249 }
-    const users = () => new InstanceUsers({ home: scratch, range, directory, filesBelow: scratch })
-    const [one, two, three] = [randomUUID(), randomUUID(), randomUUID()] as [string, string, string]
-    try {
-      await users().release(one, await users().claim(one))
-      const slower = readFileSync(join(directory, 'next'), 'utf8')
-      const further = await users().claim(two)
-      writeFileSync(join(directory, 'next'), slower)
-      await users().release(two, further)
-      const user = await users().claim(three)
-      await users().release(three, user)
-      expect(user.uid).toBe(further.uid + 1)
-      expect(readdirSync(directory)).toEqual([`given-below-${user.uid + 1}`, 'next'])
-    } finally {
-      rmSync(scratch, { recursive: true, force: true })
-    }
-  },
-)
+describe.runIf(process.getuid?.() === 0)('no uid is given out again', () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'floe-users-'))
+  const directory = join(scratch, 'users')
+  const next = join(directory, 'next')
+  const range = { from: 64_240, to: 64_249 }
+  const users = () => new InstanceUsers({ home: scratch, range, directory, filesBelow: scratch })
+  /** The uid of an instance, which is deleted at once. */
+  const passed = async (id: string = randomUUID()) => {
+    const user = await users().claim(id)
+    await users().release(id, user)
+    return user.uid
+  }
+  afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
-test.runIf(process.getuid?.() === 0)(
-  'nor does one whose agent was killed between its claim and the note of the next one',
-  async () => {
-    const scratch = mkdtempSync(join(tmpdir(), 'floe-users-'))
-    const directory = join(scratch, 'users')
-    const range = { from: 64_250, to: 64_259 }
-    const users = () => new InstanceUsers({ home: scratch, range, directory, filesBelow: scratch })
-    const [one, two] = [randomUUID(), randomUUID()] as [string, string]
-    try {
-      await users().prepare()
-      const { uid } = await users().claim(one)
-      for (const name of readdirSync(directory).filter((n) => n.startsWith('given-below-')))
-        rmSync(join(directory, name))
-      writeFileSync(join(directory, 'next'), `${uid}\n`)
-      await users().release(one, await users().claim(one))
-      const user = await users().claim(two)
-      await users().release(two, user)
-      expect(user.uid).toBe(uid + 1)
-    } finally {
-      rmSync(scratch, { recursive: true, force: true })
-    }
-  },
-)
+  test('where an agent writes the next one after another one has come further', async () => {
+    await passed()
+    const slower = readFileSync(next, 'utf8')
+    const further = randomUUID()
+    const user = await users().claim(further)
+    writeFileSync(next, slower)
+    await users().release(further, user)
+    expect(await passed()).toBe(user.uid + 1)
+    expect(readdirSync(directory)).toEqual([`given-below-${user.uid + 2}`, 'next'])
+  })
+
+  test('where an agent was killed between a claim and the note of the next one', async () => {
+    const id = randomUUID()
+    const { uid } = await users().claim(id)
+    rmSync(join(directory, `given-below-${uid + 1}`))
+    writeFileSync(next, `${uid}\n`)
+    expect(await passed(id)).toBe(uid)
+    expect(await passed()).toBe(uid + 1)
+  })
+})
 
 describe.runIf(process.getuid?.() === 0)('the user of files that are there', () => {
   const range = { from: 64_220, to: 64_229 }

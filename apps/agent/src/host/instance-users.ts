@@ -73,8 +73,8 @@ export class InstanceUsers {
       const known = this.#claims().find((c) => c.instanceId === instanceId)
       const uid = known?.uid ?? (await this.#take(instanceId, name))
       try {
-        // also of one that a killed agent claimed; where it is lost which is next, a claim that is known is no beginning
-        if (this.#noted() !== null) this.#noteNext(uid + 1)
+        // also of one that a killed agent claimed
+        this.#noteGiven(uid)
         const ids = idsOf(name)
         if (ids && ids.uid !== uid)
           throw fault('host.no_user', `user "${name}" has uid ${ids.uid}, not ${uid}`, {
@@ -108,8 +108,7 @@ export class InstanceUsers {
       if (!claimed && !this.#claimFile(owner.uid, instanceId, name))
         throw this.#notItsUser(owner.uid, 'Another agent of this machine has just assigned it.')
       if (idsOf(name) === null) await addUser(name, owner.uid)
-      // where it is not written down it follows from a search, which finds this one too
-      if (this.#noted() !== null) this.#noteNext(owner.uid + 1)
+      this.#noteGiven(owner.uid)
       return user
     })
   }
@@ -280,6 +279,11 @@ export class InstanceUsers {
 
   #nextFile(): string {
     return join(this.#directory, 'next')
+  }
+
+  /** Where it is lost which uid is next, it follows from a search, which finds this one too: this one is no beginning. */
+  #noteGiven(uid: number): void {
+    if (this.#noted() !== null) this.#noteNext(uid + 1)
   }
 
   /**

@@ -6,7 +6,7 @@ import type { EngineProcess, Supervision } from './supervision'
 
 /**
  * The postmaster must be the last process that the kernel kills for want of memory, its backends may be the first:
- * PostgreSQL resets the value in them when these two variables order it.
+ * PostgreSQL resets the value in them when these two variables are set.
  */
 const POSTMASTER_OOM_SCORE = '-900'
 const oomEnvironment = { PG_OOM_ADJUST_FILE: '/proc/self/oom_score_adj', PG_OOM_ADJUST_VALUE: '0' }

@@ -51,8 +51,10 @@ type Ordering = { mutate(input: Record<string, unknown>): Promise<{ operationId:
 export function addOrders(group: Command): void {
   const noun = group.name()
   for (const kind of commandKindsThat((_, order) => order.noun === noun)) {
-    const { verb, command: words } = operationRecords[kind].order
-    const { summary, about, done } = words
+    const {
+      verb,
+      command: { summary, about, done },
+    } = operationRecords[kind].order
     const command = submittingVerb(group, `${hyphened(verb)} <name>`, summary, about)
     const fields = orderFields(kind).map(({ name, ...field }) => ({
       name,

@@ -25,7 +25,9 @@ function whyNot(ownUid = process.getuid?.() ?? 0): string | null {
   if (ownUid !== 0) return 'Only root can make a unit of systemd.'
   const first = firstProcess()
   if (first === 'systemd') return null
-  return `systemd is not the first process here: ${first === null ? 'which one is cannot be told' : `${first} is`}.`
+  return first === null
+    ? 'Which process is the first here is not known.'
+    : `systemd is not the first process here: ${first} is.`
 }
 
 /** Whether Floe is started with this machine, by a unit that was asked for. */

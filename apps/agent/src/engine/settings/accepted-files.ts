@@ -11,7 +11,7 @@ const Texts = z.object({
 })
 const Known = z.object({
   version: z.literal(1),
-  /** What the files hold as far as anybody informed Floe; what differs from it is drift. */
+  /** What the files hold as far as Floe wrote or accepted it; what differs from it is drift. */
   accepted: Texts,
   /** With these the engine last became ready; what a restart that fails goes back to. Null until it has been seen ready. */
   good: Texts.nullable(),

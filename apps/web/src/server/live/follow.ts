@@ -3,7 +3,7 @@ import type { Sample } from '@floe/telemetry'
 import type { Feeds } from './feeds'
 import type { InstanceFeed } from './instance-feed'
 
-/** More than this is not sent one by one: the reader is ordered to read the history again (a laptop that slept all night). */
+/** More than this is not sent one by one: the reader is asked to read the history again (a laptop that slept all night). */
 export const RESUME_MAX = 3_600
 const READ_LIMIT = 600
 /** How long new samples are held back while those before them cannot be read. */
