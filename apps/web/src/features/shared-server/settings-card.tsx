@@ -80,7 +80,7 @@ export function SettingsCard({ asked }: { asked: ReturnType<typeof useSettings> 
       ) : (
         <SkeletonRows label="Reading the settings" />
       )}
-      <ul className="list-disc border-t border-line py-3 pr-4 pl-8 text-sm text-ink-muted">
+      <ul className="list-disc border-t border-line py-3 pr-4 pl-8 text-sm text-ink-muted break-words">
         {SHARED_SERVER_LIMITS.map((limit) => (
           <li key={limit}>{limit}</li>
         ))}
