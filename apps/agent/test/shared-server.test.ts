@@ -152,10 +152,13 @@ test('several dispatchers are counted together, and one that does nothing is tol
   const dispatchers = async () => (await reported(several))?.dispatchers
   await waitUntil('both go on', async () => (await dispatchers())?.every((d) => d.active === true))
   for (let n = 0; n < 4; n++) clients.push(await f.connectTo(shared))
+  // counts and pools are two queries here, too
   const seen = await waitUntil('four sessions', async () => {
     const now = await read(several)
-    return now?.counts?.shared === 4 && now.counts.login === 0 && now.pools.length === 2 ? now : null
+    const pooled = now?.pools.reduce((sum, { sessions }) => sum + sessions, 0)
+    return now?.counts?.shared === 4 && pooled === 4 ? now : null
   })
+  expect(seen.counts).toMatchObject({ dedicated: 0 })
   expect(seen.pools).toMatchObject([
     { sessions: 2, dispatcher: 1 },
     { sessions: 2, dispatcher: 2 },
