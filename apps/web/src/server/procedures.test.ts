@@ -43,6 +43,11 @@ const procedures = (type: 'query' | 'mutation' | 'subscription') =>
     .filter(([path, p]) => p._def.type === type && !path.startsWith('setup.'))
     .map(([path]) => path)
 
+/** The least role that a procedure says it needs. */
+const roleOf = (path: string) =>
+  (appRouter._def.procedures as unknown as Record<string, { _def: { meta?: { role: string } } }>)[path]?._def
+    .meta?.role
+
 test('every operation that is only ordered has its procedure', () => {
   const missing = orderedKinds()
     .map((kind) => `${operationRecords[kind].order.noun}.${operationRecords[kind].order.verb}`)
@@ -101,6 +106,16 @@ test('a viewer may read and change nothing; every attempt is audited', async () 
   expect(rows.every((r) => r.actor === viewer.userId)).toBe(true)
   expect(rows.find((r) => r.action === 'instance.stop')?.objectId).toBe(instanceId)
   expect(await operations()).toBe(0)
+})
+
+test('an operator may not call what needs an admin', async () => {
+  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+  const all = [...procedures('query'), ...procedures('mutation')].filter((path) => roleOf(path) === 'admin')
+  expect(all).toEqual(expect.arrayContaining(['audit.list', 'host.revoke', 'retention.set', 'webhook.add']))
+  for (const path of all) {
+    const { code, fault } = await refusal(call(caller, path))
+    expect([path, code, fault.code]).toEqual([path, 'FORBIDDEN', 'session.role_too_low'])
+  }
 })
 
 test('without a session nothing is answered but set-up, and attempted changes are audited', async () => {

@@ -12,7 +12,10 @@ import { log } from './log'
 import { type AccountRole, mayAsMuch } from './routers/account/account.types'
 import { unstorableText } from './text'
 
-const t = initTRPC.context<Context>().create({
+/** A procedure says the least role that it needs. */
+const builder = initTRPC.context<Context>().meta<{ role: AccountRole }>()
+
+const t = builder.create({
   transformer: superjson,
   sse: { ping: { enabled: true, intervalMs: 3_000 }, client: { reconnectAfterInactivityMs: 10_000 } },
   // never a stack, never a message of the database: what is not a fault is logged and called internal
@@ -81,6 +84,7 @@ export const roleTooLow = (role: AccountRole, needed: AccountRole): FaultError =
  */
 const requiring = (role: AccountRole) =>
   procedure
+    .meta({ role })
     .use(async ({ ctx, next, path, type, getRawInput }) => {
       const deny = async (code: 'UNAUTHORIZED' | 'FORBIDDEN', denial: FaultError) => {
         await auditDenial(ctx, path, type, denial.fault, getRawInput)
