@@ -1,6 +1,8 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, type Page, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
-import { floe } from '../fixtures/floe-command'
+import { checkout, floe } from '../fixtures/floe-command'
 import { createInstance } from '../fixtures/instance'
 import { signIn } from '../fixtures/owner'
 
@@ -14,6 +16,16 @@ const kindOf = (path: string) =>
   path
     .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '{id}')
     .replace(/^\/(instances|hosts|clusters)\/(?!new\b)[^/]+/, '/$1/{name}')
+
+/** Every screen of the console, as `kindOf` names it: what has a route. */
+const screens = (() => {
+  const routes = join(checkout, 'apps/web/src/app/(console)')
+  return readdirSync(routes, { recursive: true, encoding: 'utf8' })
+    .filter((file) => /(^|\/)page\.tsx$/.test(file))
+    .map((file) =>
+      `/${file.replace(/\/?page\.tsx$/, '')}`.replace(/\[\w*Id\]/g, '{id}').replace(/\[\w+\]/g, '{name}'),
+    )
+})()
 
 /** What the page links to within the console, without queries, as paths. */
 async function linksOf(page: Page): Promise<string[]> {
@@ -88,30 +100,8 @@ for (const look of looks)
         open.push(...(await linksOf(page)))
       })
     }
-    // every screen was among them
-    expect([...seen]).toEqual(
-      expect.arrayContaining([
-        '/instances',
-        '/instances/new',
-        '/instances/{name}',
-        '/instances/{name}/settings',
-        '/instances/{name}/settings/all',
-        '/instances/{name}/settings/history',
-        '/instances/{name}/settings/cluster',
-        '/instances/{name}/replication',
-        '/instances/{name}/replication/takeover',
-        '/instances/{name}/operations',
-        '/instances/{name}/connect',
-        '/instances/{name}/connections',
-        '/instances/{name}/danger-zone',
-        '/hosts',
-        '/hosts/{name}',
-        '/incidents',
-        '/audit',
-        '/operations',
-        '/operations/{id}',
-      ]),
-    )
+    expect(screens.length).toBeGreaterThan(0)
+    expect([...seen], 'a screen that no link leads to').toEqual(expect.arrayContaining(screens))
     expect(complaints).toEqual([])
     await context.close()
   })
