@@ -133,7 +133,7 @@ export const tables = {
       ],
     },
   },
-  // the controller orders one kind itself: fencing what it found
+  // the controller orders what nobody asked for itself: fences, starts, failovers, upgrades of members
   operation: {
     web: {
       select: true,
