@@ -44,6 +44,15 @@ test('rows of a merge are selected, or match a condition, and not both', () => {
     mergeFlashback.guard?.(asked('primary', { ...of, ...more }) as never)
   expect(refused({ ...selected, condition: 'true' })).toThrow('either selected or those that match')
   expect(refused({ condition: 'true' })).not.toThrow()
+  expect(refused({ comparison: instanceId })).toThrow('selected rows are those of a comparison')
+  expect(refused({ selected: [1] })).toThrow('selected rows are those of a comparison')
+})
+
+test('a merge that would do nothing is refused', () => {
+  const nothing = { ...of, insertMissing: false, restoreChanged: false, deleteAdded: false }
+  expect(() => mergeFlashback.guard?.(asked('primary', nothing) as never)).toThrow(
+    'a merge has to insert, restore or delete rows',
+  )
 })
 
 test('a table is given back to before what happened to it', () => {

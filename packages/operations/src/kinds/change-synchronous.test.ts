@@ -1,6 +1,6 @@
 import type { ClusterObserved, SynchronousStandbys } from '@floe/domain'
 import { expect, test } from 'vitest'
-import { followingOf, tooFewFollow } from './change-synchronous'
+import { changeSynchronous, followingOf, tooFewFollow } from './change-synchronous'
 
 /** A primary that sees these standbys stream, of three. */
 function cluster(...streams: string[]): ClusterObserved {
@@ -52,4 +52,17 @@ test('a new set of which too few follow is refused before anything is changed', 
   // nobody is kept from letting commits go on
   expect(refused(cluster(), set(1, ['a']), 'local' as never)).toBeNull()
   expect(refused({ ...cluster(), synchronous: set(1, ['a']) }, set(1, ['a']))).toBeNull()
+})
+
+test('commits are made to wait for standbys of the cluster only', async () => {
+  const asked = (synchronous: SynchronousStandbys | null) =>
+    changeSynchronous.guard?.({
+      input: { synchronous, commitMode: 'on' },
+      instance: { name: 'p', cluster: { memberRole: 'primary' } },
+      readCluster: async () => cluster('a', 'b'),
+    } as never)
+  const refused = (id: string) => `instance ${id} is not a standby of this cluster`
+  await expect(asked(set(1, ['a', 'x']))).rejects.toThrow(refused('x'))
+  await expect(asked(set(1, ['p', 'a']))).rejects.toThrow(refused('p'))
+  await asked(set(1, ['a', 'b']))
 })

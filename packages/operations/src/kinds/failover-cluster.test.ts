@@ -197,3 +197,83 @@ test('whose promotion may still take place is fenced also where it was passed by
   const over = { ...context, results: { ...context.results, check: { promotionsOver: [uuid(1)] } } }
   expect(possibleBeside(over, { holdings: { ...holdings, promotions: begun } })).toEqual([uuid(4)])
 })
+
+/** The step that decides whether anybody is promoted, after these answers; `typed` are hosts that a person named as unreachable. */
+async function verified(
+  fence: object,
+  isolate: object,
+  { typed = [] as string[], possible = [] as string[] } = {},
+) {
+  const ids = { p: uuid(1), a: uuid(2), b: uuid(3) }
+  const members = Object.entries(ids).map(([name, instanceId]) => ({ ...member(name), instanceId }))
+  const outcome = await failoverCluster.steps.verify.run({
+    input: {
+      instanceId: ids.a,
+      choose: false,
+      acceptLoss: 'unknown',
+      unreachableHost: typed[0] ?? null,
+      alsoUnreachable: typed.slice(1),
+    },
+    step: { startedAt: new Date() },
+    now: new Date(),
+    cancelAskedAt: null,
+    results: {
+      check: {
+        formerInstanceId: ids.p,
+        instanceId: ids.a,
+        otherInstanceIds: [ids.b],
+        possibleInstanceIds: possible.map((name) => ids[name as 'b']),
+      },
+      fence,
+      isolate,
+    },
+    readCluster: async () => ({
+      ...observed,
+      primaryInstanceId: ids.p,
+      synchronous: null,
+      holdings: { ...holdings, rules: [null] },
+      members,
+    }),
+  } as never)
+  return outcome.word === 'fail' ? outcome.fault : outcome
+}
+const fenced = at('0/3000100')
+const follows = at('0/3000000', { inRecovery: true })
+
+test('nobody is promoted beside a primary that could not be fenced, unless its host was named as unreachable', async () => {
+  const isolated = { a: follows, b: follows }
+  expect(await verified({ p: fenced }, isolated)).toMatchObject({ word: 'next', result: { fenced: true } })
+  const refused = { code: 'failover.not_fenced', hint: expect.stringContaining('"h-p"') }
+  expect(await verified({ p: silent }, isolated)).toMatchObject(refused)
+  // the name of another host is none of its
+  expect(await verified({ p: silent }, isolated, { typed: ['h-b'] })).toMatchObject(refused)
+  expect(await verified({ p: silent }, isolated, { typed: ['h-b', 'h-p'] })).toMatchObject({
+    word: 'next',
+    result: { fenced: false },
+    log: expect.arrayContaining([{ text: '"p" is not fenced: host "h-p" is unreachable' }]),
+  })
+  // whoever may have been promoted unseen counts as a primary here
+  expect(await verified({ p: fenced, b: silent }, isolated, { possible: ['b'] })).toMatchObject({
+    code: 'failover.not_fenced',
+    message: '"b" could not be fenced',
+  })
+})
+
+test('a primary that answers, and is newer than what is known, is not passed by though its host was named', async () => {
+  const newer = { fault: { code: 'fence.newer_timeline', message: 'it is on timeline 7' } }
+  expect(await verified({ p: newer }, { a: follows, b: follows }, { typed: ['h-p'] })).toMatchObject({
+    code: 'fence.newer_timeline',
+  })
+})
+
+test('nobody is promoted beside a member that accepts writes, or in the place of a candidate that is silent', async () => {
+  const writes = at('0/3000200', { inRecovery: false })
+  expect(await verified({ p: fenced }, { a: follows, b: writes })).toMatchObject({
+    code: 'failover.second_primary',
+    message: 'instance "b" accepts writes',
+  })
+  expect(await verified({ p: fenced }, { a: silent, b: follows })).toMatchObject({
+    code: 'agent.unreachable',
+  })
+  expect(await verified({ p: fenced }, { b: follows })).toMatchObject({ code: 'candidate.silent' })
+})
