@@ -83,6 +83,26 @@ test('each candidate carries its own blocker, and the best comes first', () => {
   ])
 })
 
+test('a standby takes over only where it is one, replays, is a copy of the primary and streams from it', () => {
+  const codes = (
+    candidate: ClusterMember,
+    kind: 'switchover' | 'failover',
+    primary = member(1, '0/3000000'),
+  ) => judgeCandidates(cluster([primary, candidate]), kind)[0]?.blockers.map((b) => b.code)
+  const standby = (more: Partial<ClusterMember> = {}) => member(2, '0/3000000', more)
+  for (const kind of ['switchover', 'failover'] as const) {
+    const primary = kind === 'switchover' ? undefined : dead('0/3000000')
+    expect(codes(standby(), kind, primary)).toEqual([])
+    expect(codes(standby({ role: 'primary' }), kind, primary)).toContain('candidate.not_standby')
+    expect(codes(standby({ systemIdentifier: '2' }), kind, primary)).toContain('candidate.other_system')
+    const { replication } = standby()
+    const paused = replication && { ...replication, replayPaused: true }
+    expect(codes(standby({ replication: paused }), kind, primary)).toContain('candidate.replay_paused')
+  }
+  // by the name that it streams under
+  expect(codes(standby({ name: 'one-9' }), 'switchover')).toEqual(['candidate.not_streaming'])
+})
+
 test('a switchover needs a primary that runs', () => {
   const [c] = judgeCandidates(cluster([dead('0/3000000'), member(2, '0/3000000')]), 'switchover')
   expect(c?.blockers.map((b) => b.code)).toContain('switchover.primary_down')

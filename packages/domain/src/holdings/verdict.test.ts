@@ -77,3 +77,33 @@ test('every member that was asked is in the proof, with what it holds', () => {
     { name: 'b', state: 'isolated', relation: 'behind', beyondBytes: 0 },
   ])
 })
+
+test('a timeline whose number and beginning two primaries have in common proves nothing of what is on it', () => {
+  const ancestors = [{ timeline: 1, end: '0/150' as Lsn }]
+  const begun = (...second: string[]) => [
+    { timeline: 1, begin: '0/0' as Lsn },
+    ...second.map((begin) => ({ timeline: 2, begin: begin as Lsn })),
+  ]
+  const on = (timeline: number, lsn: string): Answer => ({
+    ...answer('a', 'isolated', null),
+    end: { timeline, ancestors: timeline === 2 ? ancestors : [], lsn: lsn as Lsn },
+  })
+  const doubts = (more: Partial<HoldingsRecord>, end: Answer) =>
+    sentence(
+      judgeHoldings(
+        record({ timeline: { timeline: 2, ancestors }, begun: begun('0/150'), ...more }),
+        [{ ...answer('p', 'fenced', null), end: on(2, '0/200').end }, end],
+        'a',
+      ),
+    )
+  expect(doubts({}, on(2, '0/200'))).toContain('nothing is lost')
+  expect(doubts({ begun: begun('0/150', '0/150') }, on(2, '0/200'))).toBe('history.ambiguous')
+  expect(doubts({ begun: begun('0/150', '0/140') }, on(2, '0/200'))).toContain('nothing is lost')
+  // what is before the beginning is the same on both
+  expect(doubts({ begun: begun('0/150', '0/150') }, on(1, '0/150'))).not.toContain('history.ambiguous')
+  // it may have begun a timeline of that number itself, unless it came to this one before
+  const promoted = (from: Answer['end']) => ({ unsettled: [{ instanceId: 'a' as InstanceId, from }] })
+  expect(doubts(promoted(null), on(2, '0/200'))).toBe('history.ambiguous')
+  expect(doubts(promoted(on(1, '0/150').end), on(2, '0/200'))).toBe('history.ambiguous')
+  expect(doubts(promoted(on(2, '0/160').end), on(2, '0/200'))).toContain('nothing is lost')
+})
