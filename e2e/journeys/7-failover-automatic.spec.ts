@@ -132,6 +132,10 @@ test('the host comes back: the former primary is fenced, and is rejoined by its 
   await signIn(page)
   await replicationOf(page, 'auto')
   await expect(page.getByText('"auto" is not fenced yet')).toBeVisible()
+  // nowhere is it called fenced before its agent has said so
+  const topology = page.getByRole('figure', { name: 'Topology' })
+  await expect(topology.getByText('to be fenced', { exact: true })).toHaveCount(2)
+  expect(await floe('cluster', 'show', 'auto')).toContain('to be fenced')
   // it still belongs to the set, and the next failover misses it
   const set = card(page, 'Synchronous replication')
   await expect(set.getByRole('checkbox', { name: /auto on of-auto, to be rejoined first/ })).toBeChecked()
@@ -141,6 +145,7 @@ test('the host comes back: the former primary is fenced, and is rejoined by its 
   const started = await hosts.get('of-auto')?.run('./floe agent start')
   expect([started?.status, started?.stderr]).toEqual([0, expect.any(String)])
   await expect(page.getByText('"auto" is fenced')).toBeVisible({ timeout: 30_000 })
+  await expect(topology.getByText('fenced', { exact: true })).toHaveCount(2)
   await expect.poll(async () => (await shown()).openOperation, { timeout: 30_000 }).toBeNull()
   await expect(floe('instance', 'start', 'auto')).rejects.toThrow(/fenced/)
 

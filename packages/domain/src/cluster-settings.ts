@@ -3,6 +3,7 @@ import type { ClusterMember, ClusterObserved } from './cluster'
 import { ClusterId, primaryOf, standbySeenOf } from './cluster'
 import type { Fault } from './fault'
 import { InstanceId } from './ids'
+import { fencedWords } from './member-role'
 import { type CheckedSetting, SettingChange } from './setting'
 import { isStandbySensitive } from './standby-sensitive'
 
@@ -201,7 +202,7 @@ export function clusterSettingBlockers(
         'Bring the host back, or remove that member from the cluster.',
       )
     else if (m.memberRole === 'fenced' || m.fenced)
-      about('member.fenced', `member "${m.name}" is fenced`, null, 'Rejoin or remove it first.')
+      about('member.fenced', `member "${m.name}" is ${fencedWords(m)}`, null, 'Rejoin or remove it first.')
     else if (m.state !== 'running')
       about(
         'member.not_running',

@@ -12,7 +12,7 @@ import { HostState } from './host'
 import { HostId, InstanceId } from './ids'
 import { InstanceIntent, InstanceRole, InstanceState } from './instance'
 import { MemberLogins } from './member-login'
-import { MemberRole } from './member-role'
+import { fencedWords, MemberRole } from './member-role'
 import { PageRepair } from './page-repair'
 import { Protection } from './protection'
 import { RemoteAccess } from './remote-access'
@@ -287,7 +287,7 @@ function* memberBlockers(
   else if (member.memberRole === 'fenced' || member.fenced)
     yield {
       code: 'candidate.fenced',
-      message: `instance "${member.name}" is fenced`,
+      message: `instance "${member.name}" is ${fencedWords(member)}`,
       detail: 'It was the primary before and may hold commits that no other member has.',
       hint: 'Rejoin it first.',
     }

@@ -2,6 +2,7 @@ import { type ClusterMember, type ClusterObserved, primaryOf, standbySeenOf } fr
 import type { Fault } from './fault'
 import { reportedTimeline } from './holdings/record'
 import { along, type Timeline, type WalPosition } from './holdings/wal-position'
+import { fencedWords } from './member-role'
 import type { ReplicationObserved, StandbySeen } from './replication'
 
 /** The member that is the primary and seen to run as one; undefined while nobody is. */
@@ -55,7 +56,7 @@ export function whyNotFollowing(cluster: ClusterObserved, member: ClusterMember)
       message: `the state of "${name}" is unknown: host "${hostName}" does not answer`,
     }
   if (member.memberRole === 'fenced' || member.fenced)
-    return { code: 'standby.fenced', message: `"${name}" is fenced`, hint: 'Rejoin it.' }
+    return { code: 'standby.fenced', message: `"${name}" is ${fencedWords(member)}`, hint: 'Rejoin it.' }
   if (member.state !== 'running')
     return { code: 'standby.not_running', message: `"${name}" is ${member.state}`, detail: member.because }
   const parted = partedAt(cluster, member)

@@ -6,6 +6,7 @@ import { whyNotFollowing } from './following'
 import type { HostState } from './host'
 import { HostPackageList, PackageChange, PackagesInstalled } from './host-package'
 import { HostId, InstanceName, OperationId } from './ids'
+import { fencedWords } from './member-role'
 import { OperationState } from './operation'
 import type { OperationInput } from './operations'
 
@@ -164,7 +165,7 @@ function whyNotNow({ name, state, build }: UpgradedHost): Fault | null {
 /** Why a member cannot be moved as it was last seen; null where it can. */
 function whyLeft(cluster: ClusterObserved, member: ClusterMember): string | null {
   if (!member.engine) return 'its agent does not report what it runs'
-  if (member.memberRole === 'fenced' || member.fenced) return 'it is fenced: rejoin it first'
+  if (member.memberRole === 'fenced' || member.fenced) return `it is ${fencedWords(member)}: rejoin it first`
   if (member.state !== 'running')
     return `it is ${member.state}: only an instance that runs on its former engine is moved, so start it first`
   if (member.instanceId === cluster.primaryInstanceId) return null

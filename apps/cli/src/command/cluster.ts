@@ -12,6 +12,7 @@ import {
   type OperationId,
   proofSentence,
   recoverWords,
+  shownRole,
   standbySeenOf,
   switchoverProof,
   Verdict,
@@ -70,7 +71,7 @@ function formatCluster(detail: ClusterDetail): string {
       const candidate = candidates.failover.find((c) => c.instanceId === m.instanceId)
       return [
         m.name,
-        m.memberRole,
+        shownRole(m),
         m.hostState === 'online' ? m.state : `${m.state} (${m.hostState})`,
         m.hostName,
         seen?.sentLsn ?? (m === primary ? (m.replication?.endLsn ?? null) : null),

@@ -19,7 +19,7 @@ import { PageRepairCard } from './page-repair-card'
 import { RecoverCluster } from './recover-cluster'
 import { SynchronousCard } from './synchronous-card'
 import { Topology } from './topology'
-import { type Member, useCluster } from './use-cluster'
+import { useCluster } from './use-cluster'
 
 /** The cluster of an instance: its members, how far each is, what commits wait for, and how to connect. */
 export function Replication() {
@@ -49,9 +49,10 @@ export function Replication() {
       Create standby
     </Button>
   )
-  const fenced = cluster.members.filter((m) => m.memberRole === 'fenced')
   // an operation that owns the cluster may be about to fence it, or to bring it back
-  const isFenced = (m: Member) => m.fenced !== null || detail.openOperation !== null
+  const fenced = cluster.members.filter(
+    (m) => m.memberRole === 'fenced' && (m.fenced !== null || detail.openOperation === null),
+  )
   return (
     <div className="flex min-w-0 flex-col gap-3">
       {query.error ? <FaultAlert fault={faultOf(query.error)} tone="warn" /> : null}
@@ -67,10 +68,10 @@ export function Replication() {
         <Alert
           key={m.instanceId}
           tone="warn"
-          title={`"${m.name}" ${isFenced(m) ? 'is fenced' : 'is not fenced yet'}`}
+          title={`"${m.name}" ${m.fenced ? 'is fenced' : 'is not fenced yet'}`}
         >
-          {isFenced(m)
-            ? `${m.fenced ? `${m.fenced.reason}. ` : ''}It starts as a standby only. Rejoin it below.`
+          {m.fenced
+            ? `${m.fenced.reason}. It starts as a standby only. Rejoin it below.`
             : `It is fenced as soon as host "${m.hostName}" answers, and starts as a standby only. Rejoin it then.`}
         </Alert>
       ))}

@@ -1,5 +1,5 @@
 'use client'
-import { exactBytes, formatDuration, slotNameOf, standbySeenOf } from '@floe/domain'
+import { exactBytes, fencedWords, formatDuration, shownRole, slotNameOf, standbySeenOf } from '@floe/domain'
 import { Badge, classNames, StateBadge } from '@floe/ui'
 import { ArrowRight, Database, ShieldAlert } from 'lucide-react'
 import Link from 'next/link'
@@ -53,7 +53,7 @@ function MemberBox({ member, as }: { member: Member; as: Member['memberRole'] })
         >
           {member.name}
         </Link>
-        <span className="ml-auto text-xs text-ink-muted">{as}</span>
+        <span className="ml-auto text-xs text-ink-muted">{as === 'primary' ? as : shownRole(member)}</span>
       </span>
       <span className="flex flex-wrap items-center gap-2 text-xs text-ink-muted">
         <StateBadge state={old ? member.hostState : member.state} of={old ? 'host' : 'instance'} />
@@ -92,7 +92,7 @@ function Arrow({
           {seen
             ? `${old ? 'when last seen: ' : ''}${seen.state}, ${seen.syncState}`
             : member.memberRole === 'fenced'
-              ? 'fenced'
+              ? fencedWords(member)
               : 'not connected'}
           {slot && !slot.active && !seen ? ', its slot keeps WAL' : ''}
         </span>

@@ -1,5 +1,5 @@
 'use client'
-import { type FlashbackLog, flashbackWords } from '@floe/domain'
+import { type FlashbackLog, flashbackWords, shownRole } from '@floe/domain'
 import { Age, Badge, Card, FaultAlert } from '@floe/ui'
 import Link from 'next/link'
 import { faultOf } from '@/trpc/fault'
@@ -27,7 +27,7 @@ export function MemberWindows() {
             <Link className="font-medium text-accent hover:underline" href={`/instances/${m.name}/flashback`}>
               {m.name}
             </Link>
-            <span className="text-ink-muted">{m.memberRole}</span>
+            <span className="text-ink-muted">{shownRole(m)}</span>
             <WindowOf log={m.flashback ?? null} known={m.state === 'running'} />
           </li>
         ))}

@@ -1,4 +1,4 @@
-import { type Fault, membersOfOneHost, sharedServerMembers, sharedServerWords } from '@floe/domain'
+import { type Fault, membersOfOneHost, sharedServerMembers, sharedServerWords, shownRole } from '@floe/domain'
 import {
   Age,
   Alert,
@@ -135,7 +135,7 @@ function MemberRow({ member: m, stale }: { member: Member; stale: boolean }) {
           {m.name}
         </Link>
       </TableCell>
-      <TableCell>{m.memberRole}</TableCell>
+      <TableCell>{shownRole(m)}</TableCell>
       <TableCell>{m.hostName}</TableCell>
       <TableCell className="font-mono">{m.sharedServer?.port ?? '–'}</TableCell>
       <TableCell>
