@@ -167,7 +167,7 @@ function addTakeovers(cluster: Command): void {
     cluster,
     'switchover <name>',
     'promote a standby in place of the running primary',
-    'Promotes a standby, only once it has replayed all WAL, which the result proves; the former primary becomes its standby. With --check it only lists the candidates and the stages.',
+    'Promotes a standby, only once it has replayed all WAL; the former primary becomes its standby. With --check it only lists the candidates and the stages.',
   )
     .option('--to <member>', 'the standby to promote (default: the best candidate)')
     .option('--check', 'only show the candidates and the stages')

@@ -37,16 +37,18 @@ const denials = async () => {
 const operations = async () =>
   (await it.database.pool.query('SELECT count(*)::int AS n FROM operation')).rows[0].n as number
 
+const defined = appRouter._def.procedures as unknown as Record<
+  string,
+  { _def: { type: string; meta?: { role: string } } }
+>
 /** Every procedure of the router by kind, so that one added later is covered by the tests below. */
 const procedures = (type: 'query' | 'mutation' | 'subscription') =>
-  Object.entries(appRouter._def.procedures as unknown as Record<string, { _def: { type: string } }>)
+  Object.entries(defined)
     .filter(([path, p]) => p._def.type === type && !path.startsWith('setup.'))
     .map(([path]) => path)
 
 /** The least role that a procedure says it needs. */
-const roleOf = (path: string) =>
-  (appRouter._def.procedures as unknown as Record<string, { _def: { meta?: { role: string } } }>)[path]?._def
-    .meta?.role
+const roleOf = (path: string) => defined[path]?._def.meta?.role
 
 test('every operation that is only ordered has its procedure', () => {
   const missing = orderedKinds()

@@ -52,7 +52,7 @@ test('it can be turned off whatever has become of the cluster', () => {
   expect(whyNotAutomatic(gone, { automatic: null })).toBeNull()
 })
 
-test('agents hold members back only once it is recorded, and until it is no longer', () => {
+test('turned on, the floor comes before agents hold members back, and goes after that when it is turned off', () => {
   const steps = (automatic: object | null) =>
     changeAutomatic.plan({ automatic } as never, { state: 'running' }).map(({ name }) => name)
   expect(steps({ afterMs: 10_000 })).toEqual(['check', 'floor', 'tell', 'observe'])

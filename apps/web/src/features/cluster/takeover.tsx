@@ -161,7 +161,7 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
           />
           <p className="text-sm text-ink-muted">
             {way === 'switchover'
-              ? 'The primary is shut down, the standby is promoted only once it has replayed all WAL, which the result proves, and the former primary becomes its standby. Until the promotion a cancel restores the primary.'
+              ? 'The primary is shut down, the standby is promoted only once it has replayed all WAL, and the former primary becomes its standby. Until the promotion a cancel restores the primary.'
               : 'The former primary is fenced: it is stopped and can only start as a standby. Then the standbys are compared, and the one you choose is promoted.'}
           </p>
         </div>
